@@ -1,0 +1,75 @@
+"""The one place where Python becomes machine code.
+
+Every compiled function of the project is made by `njit` below: released from the interpreter lock,
+cached on disk, and free of `fastmath`, so that results are the same bytes everywhere.
+
+Numba's cache of a function does not notice changes in other files, and a run with bounds checks
+would load unchecked code from it. So the cache folder is named by a hash of all compiled sources
+and of the bounds-check flag. Set ``NUMBA_CACHE_DIR`` to move it, ``NUMBA_DISABLE_JIT=1`` to run the
+same sources as plain Python and ``NUMBA_BOUNDSCHECK=1`` to check every index.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numba
+from numba.core import config
+
+SOURCES = ("compiled.py", "kernel.py", "observation.py", "batch.py", "baselines.py")
+"""Files of this package with compiled code, all of which name the cache folder."""
+
+F = TypeVar("F", bound=Callable)
+
+
+def njit(function: F) -> F:
+    """`function` compiled on first call, cached across processes.
+
+    With ``NUMBA_DISABLE_JIT=1`` the function itself, so that the same code runs as plain Python.
+    """
+    if config.DISABLE_JIT:
+        return function
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_folder())
+    try:
+        compiled: F = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+        return compiled
+    finally:
+        config.CACHE_DIR = before
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Folder of the compiled code of exactly these sources."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256(f"boundscheck={config.BOUNDSCHECK}".encode())
+    for name in SOURCES:
+        path = here / name
+        if path.exists():
+            digest.update(path.read_bytes())
+    folder = _cache_root() / f"compiled-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a read-only home, as in many containers
+        folder = Path(tempfile.gettempdir()) / f"cucumber_env-{_user()}" / folder.name
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _cache_root() -> Path:
+    if config.CACHE_DIR:
+        return Path(config.CACHE_DIR) / "cucumber_env"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "cucumber_env"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cucumber_env"
+
+
+def _user() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else "user"

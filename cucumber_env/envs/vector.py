@@ -1,0 +1,156 @@
+"""Many tables at once: `SelfPlay`, which sees all seats, for trainers and evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cucumber_env import batch
+from cucumber_env.batch import Buffers
+from cucumber_env.kernel import VIEW, as_records, compile_rules
+from cucumber_env.observation import Layout
+from cucumber_env.policies import Turns
+from cucumber_env.rules import Rules
+
+
+class SelfPlay:
+    """Games in lock-step, every seat asked in its turn: the raw face for self-play.
+
+    Row `i` of every array is game `i`. ``reset`` and ``step`` return the same `Buffers` each time, overwritten by
+    the next call; copy what is to be kept. A seat's reward may arrive on anybody's move: it belongs to that
+    seat's last decision.
+
+    Args:
+        rules: Rules, a preset's name, or a mapping of fields.
+        num_games: Games played side by side.
+        num_players: Seats at each table.
+        episode: ``"round"`` or ``"match"``.
+        reward: ``"points"``, ``"zero_sum"`` (default for rounds) or ``"outcome"`` (default for matches).
+        max_rounds: Rounds after which a match is truncated, or None.
+        skip_forced: Let the kernel play turns with one legal action. The first turn of an episode can still be
+            forced: a step never crosses the end of an episode.
+        autoreset: Begin the next episode in the step that ends one; otherwise finished rows wait for `reset`.
+        seats: None for the table's own layout, 8 for the layout that is the same for every table.
+        observe: Whether to write observations; without, ``Buffers.observation`` has no columns.
+        chip_cost: What coming back by a chip costs, in units of reward.
+
+    Raises:
+        ValueError, TypeError: an argument out of range, named.
+
+    Example:
+        >>> games = SelfPlay(num_games=2, num_players=4)
+        >>> at = games.reset(seed=1)
+        >>> at = games.step(at.mask.argmax(axis=1))
+        >>> at.observation.shape, at.rewards.shape
+        ((2, 288), (2, 4))
+    """
+
+    def __init__(
+        self,
+        rules: Rules | str | Mapping[str, Any] = "cucumber",
+        *,
+        num_games: int = 1,
+        num_players: int = 4,
+        episode: str = "round",
+        reward: str | None = None,
+        max_rounds: int | None = None,
+        skip_forced: bool = True,
+        autoreset: bool = True,
+        seats: int | None = None,
+        observe: bool = True,
+        chip_cost: float = 0.0,
+    ) -> None:
+        if isinstance(num_games, bool) or not isinstance(num_games, int | np.integer) or num_games < 1:
+            raise ValueError(f"num_games={num_games!r} must be an integer ≥ 1")
+        self.rules = Rules.of(rules)
+        self.num_games = int(num_games)
+        self.num_players = self.rules.check_players(num_players)
+        self.episode = episode
+        self.options = batch.make_options(
+            rules=self.rules,
+            num_players=num_players,
+            episode=episode,
+            reward=reward,
+            max_rounds=max_rounds,
+            skip_forced=skip_forced,
+            autoreset=autoreset,
+            chip_cost=chip_cost,
+        )
+        self.layout = Layout.of(self.rules, self.num_players, episode, seats)
+        self.games = batch.new_games(self.num_games)
+        self.turns_played = 0
+        width = self.layout.size if observe else 0
+        self.buffers = Buffers.new(self.num_games, width, self.rules.num_actions, self.num_players)
+        self._tables = (compile_rules(self.rules), self.layout.compiled, self.options)
+        self._words = (
+            self.buffers.observation.view(np.int64) if observe else np.zeros((self.num_games, 0), np.int64)
+        )
+        self._rows = np.arange(self.num_games)
+
+    def reset(
+        self,
+        *,
+        seed: int = 0,
+        rows: np.ndarray | None = None,
+        games: np.ndarray | None = None,
+        episodes: np.ndarray | int = 0,
+    ) -> Buffers:
+        """Begin an episode in each game of `rows` (all by default).
+
+        Args:
+            seed: Any integer ≥ 0.
+            rows: int64 ``[k]``, the games to begin.
+            games: int64 ``[k]``, the numbers that name them under the seed; by default the rows themselves.
+            episodes: int64 ``[k]`` or one number: which episode of each.
+        """
+        rows = self._rows if rows is None else np.asarray(rows, np.int64)
+        games = rows if games is None else np.asarray(games, np.int64)
+        episodes = np.ascontiguousarray(np.broadcast_to(np.asarray(episodes, np.int64), rows.shape))
+        rules, layout, options = self._tables
+        batch.reset(rules, options, self.games, rows, batch.seed_word(seed), games, episodes)
+        self.buffers.rewards[rows] = 0
+        self.buffers.done[rows] = 0
+        batch.observe(rules, layout, self.games, rows, self.buffers.turn, self.buffers.mask, self._words)
+        return self.buffers
+
+    def step(self, actions: np.ndarray, *, rows: np.ndarray | None = None) -> Buffers:
+        """Play one action in each game of `rows` (all by default).
+
+        Args:
+            actions: int ``[k]``.
+            rows: int64 ``[k]``, the games to move on. All rewards of the other rows are 0.
+
+        Raises:
+            ValueError: an illegal action, or a game that is over; nothing has been played then.
+        """
+        rows = self._rows if rows is None else np.asarray(rows, np.int64)
+        actions = np.asarray(actions, np.int64)
+        if actions.shape != rows.shape:
+            raise ValueError(f"actions of shape {actions.shape} for {len(rows)} games; expected ({len(rows)},)")
+        rules, layout, options = self._tables
+        bad = batch.first_illegal(rules, self.games, rows, actions)
+        if bad >= 0:
+            raise ValueError(self._illegal(int(rows[bad]), int(actions[bad])))
+        at = self.buffers
+        at.rewards.fill(0)
+        self.turns_played += batch.step(
+            rules, layout, options, self.games, rows, actions, at.rewards, at.done, at.turn, at.mask, self._words
+        )
+        return at
+
+    def turns(self, rows: np.ndarray | None = None) -> Turns:
+        """The decisions that the games of `rows` (all by default) wait for, as policies see them."""
+        rows = self._rows if rows is None else np.asarray(rows, np.int64)
+        views = as_records(np.empty(len(rows), VIEW))
+        u = np.empty(len(rows))
+        batch.views(self.games, rows, views)
+        batch.draws(self.games, rows, u)
+        return Turns(self.rules, self.num_players, self.episode, views, self.buffers.mask[rows], u)
+
+    def _illegal(self, row: int, action: int) -> str:
+        if self.buffers.turn[row] < 0:
+            return f"game {row} is over; reset it before stepping it"
+        legal = np.flatnonzero(self.buffers.mask[row]).tolist()
+        return f"action {action} of seat {self.buffers.turn[row]} in game {row} is illegal; legal: {legal}"

@@ -1,0 +1,714 @@
+"""The rules of Cucumber and Concombre, compiled: the only place where they are written.
+
+What is known to whom is kept apart by construction:
+
+* `PUBLIC`: what everybody at the table knows. `legal`, `advance` and the penalties read this and, for
+  `legal`, the hand of the seat to move; they never see another hand.
+* `VIEW`: `PUBLIC` and the hand of one seat, all that a player may know.
+* `GAME`: `PUBLIC`, all hands and the key of the random stream.
+
+Two integers carry the cards. A *hand* is 13 counts of four bits in one int64 (`hand >> 4 * rank & 15`
+cards of that rank), so a card is added or removed by one addition. A *set* of ranks or actions is a
+bit set whose bit numbers are the action ids: 0–12 play 2…A, 13–19 deal 1–7 cards, 20 decline,
+21 chip, 22 skip. Sets of seats are bit sets likewise.
+
+A match runs through the phases::
+
+    DEAL ── cards are dealt ──► PLAY ── last trick ──► settled ──► REVIVE (offers) ──► DEAL of the next round
+     ▲                                                    └──────► OVER
+    CHOOSE (dealer's choice)
+
+`DEAL` is the chance node: whoever walks public states by hand puts cards there and calls `open_round`.
+The readings cited as A05, A10 … are those of docs/rules.md.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numba.core import config
+
+from cucumber_env.compiled import njit
+from cucumber_env.rules import MAX_CARDS, MAX_SEATS, RANKS, Rules
+
+NUM_RANKS = len(RANKS)
+ACE = NUM_RANKS - 1
+DEAL_ONE = NUM_RANKS
+"""Action id of dealing one card; dealing k cards is ``DEAL_ONE + k - 1``."""
+DECLINE, CHIP, SKIP = 20, 21, 22
+NUM_ACTIONS = 23
+
+DEAL, CHOOSE, PLAY, REVIVE, OVER = range(5)
+PHASES = ("deal", "choose", "play", "revive", "over")
+
+NOBODY = -1
+"""Stands for no seat, no rank and no card yet."""
+
+TAKER, LOWEST, NON_WINNERS = range(3)
+LAST, FIRST, ALL = range(3)
+LAST_SURVIVOR, FIRST_OUT_LOSES, FIXED_ROUNDS = range(3)
+
+RULES = np.dtype(
+    [
+        ("deck", np.int64),  # counts of the full deck
+        ("ties", np.int64),  # set of the ranks that share their strength with another
+        ("at_least", np.int64, NUM_RANKS),  # sets of the ranks as strong as this one or stronger
+        ("strength", np.int32, NUM_RANKS),
+        ("points", np.int32, NUM_RANKS),
+        ("may", np.int32),
+        ("ace_lead", np.int32),
+        ("payer", np.int32),
+        ("own", np.int32),
+        ("tie", np.int32),
+        ("end", np.int32),
+        ("out_at", np.int32),  # lowest total that is out
+        ("rounds", np.int32),
+        ("dealer_leads", np.int32),
+        ("chip", np.int32),
+        ("skip", np.int32),
+        ("fewest_cards", np.int32),
+        ("most_cards", np.int32),
+    ],
+    align=True,
+)
+"""`Rules` as the kernel reads them; see `compile_rules`."""
+
+PUBLIC = np.dtype(
+    [
+        ("gone", np.int64),  # counts of the cards played this round
+        ("players", np.int32),
+        ("match", np.int32),  # 1: a whole match; 0: one round
+        ("phase", np.int32),
+        ("turn", np.int32),  # seat to decide, or NOBODY
+        ("moves", np.int32),  # actions taken since the episode began
+        ("round_index", np.int32),  # index of the round, sudden death included
+        ("dealer", np.int32),
+        ("hand_size", np.int32),  # cards dealt to each seat this round; 0 before the dealer's choice
+        ("trick", np.int32),  # index of the trick on the table
+        ("leader", np.int32),  # of the trick on the table
+        ("count", np.int32),  # cards on the table
+        ("reference", np.int32),  # rank of the card that takes the trick so far, or NOBODY
+        ("taker", np.int32),  # who played it, or NOBODY
+        ("ace_led", np.int32),  # 1: everybody plays his lowest
+        ("seats", np.int32),  # set: takes part in this round
+        ("alive", np.int32),  # set: counts as in
+        ("away", np.int32),  # set: in, but sits this round out
+        ("skipping", np.int32),  # set: will sit the next round out
+        ("undecided", np.int32),  # set: may still be offered a revival
+        ("revived", np.int32),  # set: has come back once
+        ("tied", np.int32),  # set: in sudden death; empty outside of it
+        ("totals", np.int32, MAX_SEATS),
+        ("penalties", np.int32, MAX_SEATS),  # of the round settled last
+        ("out_round", np.int32, MAX_SEATS),  # round in which a seat went out, or NOBODY
+        ("placement", np.int32, MAX_SEATS),  # 1 is best, equals share; 0 before the end
+        ("low", np.int8, MAX_SEATS),  # weakest strength the seat can still hold
+        ("high", np.int8, MAX_SEATS),  # strongest strength the seat can still hold
+        ("leaders", np.int8, MAX_CARDS),  # of each trick begun this round
+        ("played", np.int8, (MAX_SEATS, MAX_CARDS)),  # rank by seat and trick, or NOBODY
+    ],
+    align=True,
+)
+"""What everybody at the table knows."""
+
+VIEW = np.dtype([("public", PUBLIC), ("seat", np.int64), ("hand", np.int64)], align=True)
+"""What one seat knows: the table and its own hand (counts, four bits a rank)."""
+
+GAME = np.dtype(
+    [
+        ("public", PUBLIC),
+        ("hands", np.int64, MAX_SEATS),
+        ("seed", np.uint64),
+        ("game", np.int64),
+        ("episode", np.int64),
+    ],
+    align=True,
+)
+"""One game: the table, all hands, and what names its random numbers."""
+
+ROUND_ENDED = 1
+"""What `advance` returns when its action ended a round: `penalties` are those of that round."""
+
+
+@functools.lru_cache(maxsize=1024)
+def compile_rules(rules: Rules) -> np.ndarray:
+    """`rules` as a read-only array of one `RULES` record."""
+    table = np.zeros(1, RULES)
+    record = table[0]
+    strengths = [rules.strength(rank) for rank in RANKS]
+    for rank, letter in enumerate(RANKS):
+        record["strength"][rank] = strengths[rank]
+        record["points"][rank] = rules.points_of(letter)
+        record["at_least"][rank] = sum(1 << r for r in range(NUM_RANKS) if strengths[r] >= strengths[rank])
+    record["deck"] = sum(rules.copies << 4 * RANKS.index(letter) for letter in rules.ranks)
+    record["ties"] = sum(1 << r for r in range(NUM_RANKS) if strengths.count(strengths[r]) > 1)
+    record["may"] = rules.follow == "may"
+    record["ace_lead"] = rules.ace_lead == "all_lowest"
+    record["payer"] = ("taker", "lowest", "non_winners").index(rules.payer)
+    record["own"] = rules.penalty == "own"
+    record["tie"] = ("last", "first", "all").index(rules.tie)
+    record["end"] = ("last_survivor", "first_out_loses", "fixed_rounds").index(rules.end)
+    record["out_at"] = 0 if rules.threshold is None else rules.threshold + (rules.threshold_rule == "exceed")
+    record["rounds"] = rules.rounds or 0
+    record["dealer_leads"] = rules.first_leader == "dealer"
+    record["chip"] = rules.revival in ("chip", "choice")
+    record["skip"] = rules.revival in ("skip", "choice")
+    record["fewest_cards"], record["most_cards"] = rules.hand_sizes
+    table.flags.writeable = False
+    return as_records(table)
+
+
+def as_records(array: np.ndarray) -> np.ndarray:
+    """A structured array in the form whose records compiled code can read by attribute.
+
+    That is the array itself, unless the JIT is off: then plain Python needs a record array.
+    """
+    return array.view(np.recarray) if config.DISABLE_JIT else array
+
+
+@njit
+def count_bits(bits):
+    """Number of members of a set."""
+    count = 0
+    while bits:
+        bits &= bits - 1
+        count += 1
+    return count
+
+
+@njit
+def next_seat(seats, seat, players):
+    """The next member of `seats` clockwise after `seat`."""
+    for _ in range(players):
+        seat += 1
+        if seat == players:
+            seat = 0
+        if seats >> seat & 1:
+            return seat
+    return NOBODY
+
+
+@njit
+def held_ranks(hand):
+    """The set of ranks in a hand."""
+    # A count is at most 4, so three bits tell whether it is zero; four steps then gather every
+    # fourth bit into the low 13.
+    bits = (hand | hand >> 1 | hand >> 2) & 0x1111111111111
+    bits = (bits | bits >> 3) & 0x0303030303030303
+    bits = (bits | bits >> 6) & 0x000F000F000F000F
+    bits = (bits | bits >> 12) & 0x000000FF000000FF
+    return (bits | bits >> 24) & 0x1FFF
+
+
+@njit
+def lowest_ranks(rules, held):
+    """The lowest of a set of ranks; all that tie with it in strength."""
+    lowest = held & -held
+    if lowest & rules.ties:
+        return held & rules.ties
+    return lowest
+
+
+@njit
+def legal_ranks(rules, public, hand):
+    """The set of ranks that the seat to move may play from `hand`."""
+    held = held_ranks(hand)
+    if public.reference < 0:
+        return held
+    if public.ace_led:
+        return lowest_ranks(rules, held)
+    able = held & rules.at_least[public.reference]
+    if able == 0:
+        return lowest_ranks(rules, held)
+    if rules.may:
+        return able | lowest_ranks(rules, held)
+    return able
+
+
+@njit
+def legal(rules, public, hand):
+    """The set of actions open to the seat to move, who holds `hand`; empty outside of decisions."""
+    if public.phase == PLAY:
+        return legal_ranks(rules, public, hand)
+    if public.phase == CHOOSE:
+        return ((1 << rules.most_cards) - (1 << rules.fewest_cards - 1)) << DEAL_ONE
+    if public.phase == REVIVE:
+        return revivals(rules, public, public.turn)
+    return 0
+
+
+@njit
+def revivals(rules, public, seat):
+    """The set of answers open to an eliminated `seat` (A26); empty if it is not to be asked."""
+    others = count_bits(public.alive & ~(1 << seat))
+    if others < 2 or public.revived >> seat & 1:
+        return 0
+    answers = 1 << DECLINE
+    if rules.chip:
+        answers |= 1 << CHIP
+    if rules.skip and count_bits(public.alive & ~public.skipping) >= 2:
+        answers |= 1 << SKIP
+    return answers
+
+
+@njit
+def advance(rules, public, action):
+    """Apply a legal `action` of ``public.turn`` to what is public.
+
+    Returns `ROUND_ENDED` if it ended a round, else 0. Legality is the caller's to check (`legal`).
+    """
+    public.moves += 1
+    if public.phase == PLAY:
+        return play_card(rules, public, action)
+    if public.phase == CHOOSE:
+        public.hand_size = action - DEAL_ONE + 1
+        public.phase = DEAL
+        public.turn = NOBODY
+    else:
+        answer_revival(rules, public, action)
+    return 0
+
+
+@njit
+def play_card(rules, public, rank):
+    """The seat to move plays a card of `rank`."""
+    seat = public.turn
+    if public.count == 0:
+        public.leaders[public.trick] = seat
+        public.reference = rank
+        public.taker = seat
+        public.ace_led = rules.ace_lead and rank == ACE
+    else:
+        infer_bounds(rules, public, seat, rank)
+        # Under a led Ace nobody overtakes the leader, an Ace included (A05).
+        if not public.ace_led and rules.strength[rank] >= rules.strength[public.reference]:
+            public.reference = rank
+            public.taker = seat
+    public.played[seat, public.trick] = rank
+    public.gone += 1 << 4 * rank
+    public.count += 1
+    follower = next_seat(public.seats, seat, public.players)
+    if follower != public.leader:
+        public.turn = follower
+        return 0
+    return end_trick(rules, public)
+
+
+@njit
+def infer_bounds(rules, public, seat, rank):
+    """What a follower's card proves about the rest of his hand, as bounds on strength."""
+    strength = rules.strength[rank]
+    reference = rules.strength[public.reference]
+    if public.ace_led or strength < reference:
+        public.low[seat] = max(np.int32(public.low[seat]), strength)
+        if not public.ace_led and not rules.may:
+            public.high[seat] = min(np.int32(public.high[seat]), reference - 1)
+
+
+@njit
+def end_trick(rules, public):
+    """The taker leads the next trick, or the round is settled."""
+    if public.trick + 1 < public.hand_size:
+        public.trick += 1
+        public.count = 0
+        public.reference = NOBODY
+        public.leader = public.taker
+        public.turn = public.taker
+        public.taker = NOBODY
+        public.ace_led = 0
+        return 0
+    charge(rules, public)
+    public.turn = NOBODY
+    if public.match:
+        settle(rules, public)
+    else:
+        finish(rules, public, 0)
+    return ROUND_ENDED
+
+
+@njit
+def charge(rules, public):
+    """Write the penalty of every seat for the complete last trick on the table."""
+    trick = public.trick
+    highest = 0
+    for seat in range(public.players):
+        public.penalties[seat] = 0
+        if public.seats >> seat & 1:
+            highest = max(highest, rules.points[public.played[seat, trick]])
+    payers = paying_seats(rules, public)
+    for seat in range(public.players):
+        if payers >> seat & 1:
+            public.penalties[seat] = rules.points[public.played[seat, trick]] if rules.own else highest
+
+
+@njit
+def paying_seats(rules, public):
+    """The set of seats that pay for the complete last trick on the table."""
+    if rules.payer == NON_WINNERS:
+        return public.seats & ~(1 << public.taker)
+    if rules.payer == TAKER and public.ace_led and rules.tie != ALL:
+        return 1 << public.taker  # the leader's Ace takes whatever else was played (A05)
+    return deciding_seats(rules, public)
+
+
+@njit
+def deciding_seats(rules, public):
+    """Who played the highest card, or under ``payer: lowest`` the lowest, as `tie` settles equals (A31)."""
+    sign = -1 if rules.payer == LOWEST else 1
+    best = -NUM_RANKS
+    found = 0
+    seat = public.leader
+    for _ in range(public.count):
+        card = sign * rules.strength[public.played[seat, public.trick]]
+        if card > best or (card == best and rules.tie == LAST):
+            best = card
+            found = 1 << seat
+        elif card == best and rules.tie == ALL:
+            found |= 1 << seat
+        seat = next_seat(public.seats, seat, public.players)
+    return found
+
+
+@njit
+def settle(rules, public):
+    """Carry the penalties of a round into the match: who is out, who has won, what comes next."""
+    if public.tied:
+        settle_sudden_death(rules, public)
+        return
+    for seat in range(public.players):
+        public.totals[seat] += public.penalties[seat]
+    if rules.end == FIXED_ROUNDS:
+        if public.round_index + 1 < rules.rounds:
+            next_round(rules, public)
+        else:
+            decide(rules, public, lowest_totals(public, public.seats))
+        return
+    out = crossing_seats(rules, public)
+    if rules.end == FIRST_OUT_LOSES:
+        if out:
+            mark_out(public, out)
+            finish(rules, public, 0)
+        else:
+            next_round(rules, public)
+        return
+    settle_survival(rules, public, out)
+
+
+@njit
+def settle_survival(rules, public, out):
+    """`last_survivor`: the match is decided when at most one seat is left (A10); else offers follow."""
+    mark_out(public, out)
+    left = count_bits(public.alive)
+    if left == 1:
+        finish(rules, public, public.alive)
+    elif left == 0:
+        decide(rules, public, lowest_totals(public, out))
+    else:
+        if rules.chip or rules.skip:
+            public.undecided = out & ~public.revived
+        offer_revival(rules, public)
+
+
+@njit
+def crossing_seats(rules, public):
+    """The set of seats of this round whose total has come to the threshold."""
+    out = 0
+    for seat in range(public.players):
+        if public.seats >> seat & 1 and public.totals[seat] >= rules.out_at:
+            out |= 1 << seat
+    return out
+
+
+@njit
+def mark_out(public, out):
+    """The seats of `out` leave the match in this round."""
+    public.alive &= ~out
+    for seat in range(public.players):
+        if out >> seat & 1:
+            public.out_round[seat] = public.round_index
+
+
+@njit
+def lowest_totals(public, seats):
+    """Those of `seats` with the lowest total."""
+    lowest = 0
+    best = np.int32(0)
+    for seat in range(public.players):
+        if seats >> seat & 1:
+            total = public.totals[seat]
+            if lowest == 0 or total < best:
+                lowest = 0
+                best = total
+            if total == best:
+                lowest |= 1 << seat
+    return lowest
+
+
+@njit
+def decide(rules, public, best):
+    """One of `best` wins the match: at once if alone, else after sudden death among them."""
+    if count_bits(best) == 1:
+        finish(rules, public, best)
+        return
+    public.tied = best
+    next_round(rules, public)
+
+
+@njit
+def settle_sudden_death(rules, public):
+    """Who pays drops out of it; if all pay, it is played again (A11)."""
+    left = public.tied
+    for seat in range(public.players):
+        if public.penalties[seat]:
+            left &= ~(1 << seat)
+    decide(rules, public, left if left else public.tied)
+
+
+@njit
+def offer_revival(rules, public):
+    """Ask the next eliminated seat that may come back, in ascending order, or go on to the next round."""
+    for seat in range(public.players):
+        if public.undecided >> seat & 1 and revivals(rules, public, seat):
+            public.phase = REVIVE
+            public.turn = seat
+            return
+    public.undecided = 0
+    next_round(rules, public)
+
+
+@njit
+def answer_revival(rules, public, answer):
+    """The seat to move declines, comes back by a chip, or comes back after skipping a round."""
+    seat = public.turn
+    public.undecided &= ~(1 << seat)
+    if answer != DECLINE:
+        public.revived |= 1 << seat
+        if answer == CHIP:
+            public.totals[seat] = highest_total_in(rules, public)
+        else:
+            public.skipping |= 1 << seat
+        public.alive |= 1 << seat
+    offer_revival(rules, public)
+
+
+@njit
+def highest_total_in(rules, public):
+    """The total of a seat that comes back: the highest among those in whose own total stands.
+
+    If no seat in has one (all of them due back at once), the highest total that is still in.
+    """
+    highest = -1
+    for seat in range(public.players):
+        if public.alive >> seat & 1 and public.totals[seat] < rules.out_at:
+            highest = max(highest, public.totals[seat])
+    return highest if highest >= 0 else rules.out_at - 1
+
+
+@njit
+def next_round(rules, public):
+    """Seats that sat out return, the deal moves clockwise to the next seat that takes part."""
+    if public.away:
+        total = highest_total_in(rules, public)
+        for seat in range(public.players):
+            if public.away >> seat & 1:
+                public.totals[seat] = total
+    public.away = public.skipping
+    public.skipping = 0
+    public.seats = public.tied if public.tied else public.alive & ~public.away
+    public.round_index += 1
+    public.dealer = next_seat(public.seats, public.dealer, public.players)
+    begin_round(rules, public)
+
+
+@njit
+def begin_round(rules, public):
+    """Clear the table; the dealer chooses the number of cards, or the fixed number is to be dealt."""
+    public.gone = 0
+    public.trick = 0
+    public.count = 0
+    public.reference = NOBODY
+    public.taker = NOBODY
+    public.ace_led = 0
+    public.low[:] = 0
+    public.high[:] = ACE
+    public.leaders[:] = NOBODY
+    public.played[:] = NOBODY
+    if rules.dealer_leads:
+        public.leader = public.dealer
+    else:
+        public.leader = next_seat(public.seats, public.dealer, public.players)
+    if rules.fewest_cards < rules.most_cards:
+        public.phase = CHOOSE
+        public.turn = public.dealer
+        public.hand_size = 0
+    else:
+        public.phase = DEAL
+        public.turn = NOBODY
+        public.hand_size = rules.most_cards
+
+
+@njit
+def open_round(public):
+    """The cards are dealt: the leader is to play."""
+    public.phase = PLAY
+    public.turn = public.leader
+
+
+@njit
+def finish(rules, public, winner):
+    """The episode is over; `winner` is the set of the one seat that won the match, if any. Rank all seats."""
+    public.phase = OVER
+    public.turn = NOBODY
+    for seat in range(public.players):
+        better = 0
+        for other in range(public.players):
+            if standing(rules, public, winner, other) < standing(rules, public, winner, seat):
+                better += 1
+        public.placement[seat] = better + 1
+
+
+@njit
+def standing(rules, public, winner, seat):
+    """Key of the final ranking: lower is better, equals share a place."""
+    if not public.match:
+        return np.int64(public.penalties[seat])
+    if winner >> seat & 1:
+        return np.int64(-1)
+    if rules.end == LAST_SURVIVOR:
+        return (np.int64(1 << 24) - public.out_round[seat]) * (1 << 24) + public.totals[seat]
+    if rules.end == FIRST_OUT_LOSES and public.out_round[seat] >= 0:
+        return np.int64(1 << 24)
+    return np.int64(public.totals[seat])
+
+
+@njit
+def start(rules, public, players, match, dealer):
+    """Begin a match (or a single round, ``match=0``) of `players` seats with the first `dealer`."""
+    public.players = players
+    public.match = match
+    public.moves = 0
+    public.round_index = 0
+    public.dealer = dealer
+    public.alive = (1 << players) - 1
+    public.seats = public.alive
+    public.away = 0
+    public.skipping = 0
+    public.undecided = 0
+    public.revived = 0
+    public.tied = 0
+    public.totals[:] = 0
+    public.penalties[:] = 0
+    public.out_round[:] = NOBODY
+    public.placement[:] = 0
+    begin_round(rules, public)
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+DEALER_STREAM, DEAL_STREAM, POLICY_STREAM, WORLD_STREAM = range(4)
+"""What a random number is for; see `stream`."""
+
+
+@njit
+def mix(value):
+    """SplitMix64's finaliser: a bijection of 64 bits that scatters neighbours (Steele, Lea, Flood 2014)."""
+    value = value + GOLDEN
+    value = (value ^ (value >> np.uint64(30))) * MIX_1
+    value = (value ^ (value >> np.uint64(27))) * MIX_2
+    return value ^ (value >> np.uint64(31))
+
+
+@njit
+def stream(seed, game, episode, round_index, purpose):
+    """The 64-bit name of a random stream; draw `i` of it is ``mix(name ^ i)``.
+
+    Every field is mixed in turn, so that neighbouring games and rounds share nothing.
+    """
+    name = mix(np.uint64(seed))
+    name = mix(name ^ np.uint64(game))
+    name = mix(name ^ np.uint64(episode))
+    name = mix(name ^ np.uint64(round_index))
+    return mix(name ^ np.uint64(purpose))
+
+
+@njit
+def below(name, index, limit):
+    """Draw `index` of the stream `name` as an integer in [0, limit), `limit` < 2**31."""
+    high_half = mix(name ^ np.uint64(index)) >> np.uint64(32)
+    return np.int64((high_half * np.uint64(limit)) >> np.uint64(32))
+
+
+@njit
+def uniform(name, index):
+    """Draw `index` of the stream `name` as a float64 in [0, 1)."""
+    return np.float64(mix(name ^ np.uint64(index)) >> np.uint64(11)) * (1.0 / (1 << 53))
+
+
+@njit
+def pick_card(cards, index):
+    """Rank of the card number `index` (from 0) of a pile of counts, lowest first."""
+    for rank in range(NUM_RANKS):
+        index -= cards >> 4 * rank & 15
+        if index < 0:
+            return rank
+    return NOBODY
+
+
+@njit
+def deal(rules, game):
+    """Deal the round that ``game.public`` waits for, from the full deck, and open it.
+
+    Cards go round the whole table one by one, seats that are out included, so that a seat's first
+    cards depend neither on who is still in nor on how many are dealt.
+    """
+    public = game.public
+    name = stream(game.seed, game.game, game.episode, public.round_index, DEAL_STREAM)
+    pile = rules.deck
+    left = 0
+    for rank in range(NUM_RANKS):
+        left += rules.deck >> 4 * rank & 15
+    game.hands[:] = 0
+    drawn = 0
+    for _ in range(public.hand_size):
+        for seat in range(public.players):
+            card = np.int64(1) << 4 * pick_card(pile, below(name, drawn, left))
+            pile -= card
+            left -= 1
+            drawn += 1
+            if public.seats >> seat & 1:
+                game.hands[seat] += card
+    open_round(public)
+
+
+@njit
+def begin(rules, game, seed, index, episode, players, match):
+    """Start episode `episode` of game `index` under `seed`: draw the first dealer, deal if it is time."""
+    game.seed = np.uint64(seed)
+    game.game = index
+    game.episode = episode
+    game.hands[:] = 0
+    name = stream(game.seed, game.game, game.episode, 0, DEALER_STREAM)
+    start(rules, game.public, players, match, below(name, 0, players))
+    if game.public.phase == DEAL:
+        deal(rules, game)
+
+
+@njit
+def play(rules, game, action):
+    """Apply a legal `action` of the seat to move, and deal if a round is to begin. Returns as `advance`."""
+    public = game.public
+    if public.phase == PLAY:
+        game.hands[public.turn] -= np.int64(1) << 4 * action
+    ended = advance(rules, public, action)
+    if public.phase == DEAL:
+        deal(rules, game)
+    return ended
+
+
+@njit
+def legal_now(rules, game):
+    """The set of actions open to the seat to move."""
+    if game.public.turn < 0:
+        return np.int64(0)
+    return np.int64(legal(rules, game.public, game.hands[game.public.turn]))

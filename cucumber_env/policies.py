@@ -1,0 +1,179 @@
+"""What a policy is, and the registry of the names by which policies are called everywhere.
+
+A policy answers batches of decisions (`Turns`). It sees what the seats to move may know (views,
+observations, masks) and never a hidden card. `Policy.probabilities` is what it is; `Policy.act`
+samples it with `Turns.u`, one uniform number that belongs to each decision, so that results depend
+neither on how a batch is made up nor on stopping and resuming.
+
+>>> make("random").name
+'random'
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cucumber_env import batch
+from cucumber_env.kernel import as_records, compile_rules
+from cucumber_env.observation import Layout
+from cucumber_env.rules import Rules
+
+
+@dataclass(frozen=True)
+class Turns:
+    """A batch of `B` decisions at tables of one kind.
+
+    Attributes:
+        rules: Rules in force.
+        num_players: Seats at each table.
+        episode: ``"match"`` or ``"round"``.
+        views: `VIEW` records ``[B]``: the public state, the seat to move and its hand.
+        mask: int8 ``[B, A]``, legal actions.
+        u: float64 ``[B]`` in [0, 1): the uniform number that belongs to each decision.
+    """
+
+    rules: Rules
+    num_players: int
+    episode: str
+    views: np.ndarray
+    mask: np.ndarray
+    u: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.views)
+
+    @cached_property
+    def observation(self) -> np.ndarray:
+        """int8 ``[B, W]`` in the table's own layout."""
+        return self.observe()
+
+    def observe(self, seats: int | None = None) -> np.ndarray:
+        """Observations int8 ``[B, W]`` in the layout for `seats` (8: the same for every table)."""
+        layout = Layout.of(self.rules, self.num_players, self.episode, seats)
+        observation = np.empty((len(self), layout.size), np.int8)
+        batch.observe_views(
+            compile_rules(self.rules), layout.compiled, as_records(self.views), observation.view(np.int64)
+        )
+        return observation
+
+    def select(self, rows: np.ndarray) -> Turns:
+        """The decisions at `rows` (indices or a boolean mask)."""
+        return replace(self, views=self.views[rows], mask=self.mask[rows], u=self.u[rows])
+
+
+class Policy:
+    """Base class of policies: give `name` and `probabilities`, or override `act` and set `samples_only`.
+
+    Attributes:
+        name: The text that `make` turns into this policy.
+        samples_only: Whether the policy can draw actions but cannot say their probabilities.
+    """
+
+    name: str = "unnamed"
+    samples_only: bool = False
+
+    def probabilities(self, turns: Turns) -> np.ndarray:
+        """Probabilities of all actions, float ``[B, A]``; zero where illegal, rows sum to one.
+
+        Raises:
+            NotImplementedError: the policy only samples.
+        """
+        raise NotImplementedError(f"policy {self.name!r} only samples: it cannot say its action probabilities")
+
+    def act(self, turns: Turns) -> np.ndarray:
+        """An action for every decision, int64 ``[B]``, drawn with ``turns.u``."""
+        return sample(self.probabilities(turns), turns.u)
+
+    def __repr__(self) -> str:
+        return f"<policy {self.name}>"
+
+
+def sample(probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Actions int64 ``[B]`` drawn from ``[B, A]`` by inversion with uniform numbers ``[B]``.
+
+    Never an action of probability zero, whatever the rounding.
+    """
+    total = np.cumsum(probabilities, axis=1, dtype=np.float64)
+    action = (total <= (u * total[:, -1])[:, None]).sum(axis=1)
+    last = probabilities.shape[1] - 1 - np.argmax(probabilities[:, ::-1] > 0, axis=1)
+    return np.minimum(action, last)
+
+
+def decide(policy: Policy, turns: Turns) -> np.ndarray:
+    """Actions int64 ``[B]``: forced turns take their one action, the policy is asked for the others."""
+    actions = turns.mask.argmax(axis=1)
+    free = turns.mask.sum(axis=1) > 1
+    if free.all():
+        return np.asarray(policy.act(turns))
+    if free.any():
+        actions[free] = policy.act(turns.select(free))
+    return actions
+
+
+Factory = Callable[..., Policy]
+_FACTORIES: dict[str, Factory] = {}
+
+
+def register(name: str, factory: Factory) -> None:
+    """Make `factory` answer to `name`, so that ``name:ARGUMENT,KEY=VALUE`` calls ``factory(ARGUMENT, KEY=VALUE)``.
+
+    Raises:
+        ValueError: the name is taken by another factory, or holds one of ``: , =``.
+    """
+    if not name or set(name) & set(":,= "):
+        raise ValueError(f"policy name {name!r} must not be empty or hold ':', ',', '=' or spaces")
+    if _FACTORIES.setdefault(name, factory) is not factory:
+        raise ValueError(f"policy name {name!r} is taken")
+
+
+def names() -> list[str]:
+    """All registered names, sorted."""
+    return sorted(_FACTORIES)
+
+
+def make(policy: str | Policy) -> Policy:
+    """The policy that a text such as ``highest`` or ``checkpoint:runs/demo/best`` stands for.
+
+    A `Policy` is handed through. Values after the colon stay text, or become int or float where they look it.
+
+    Raises:
+        ValueError: unknown name (lists what exists) or arguments that the policy does not take.
+    """
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, str):
+        raise TypeError(f"policy must be a name or a Policy, got {type(policy).__name__}; names: {', '.join(names())}")
+    name, _, rest = policy.partition(":")
+    if name not in _FACTORIES:
+        close = difflib.get_close_matches(name, _FACTORIES, n=3, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        raise ValueError(f"unknown policy {name!r}{hint}; names: {', '.join(names())}")
+    arguments: list[Any] = []
+    options: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if equals:
+            options[key] = _value(value)
+        else:
+            arguments.append(_value(key))
+    try:
+        made = _FACTORIES[name](*arguments, **options)
+    except TypeError as error:
+        raise ValueError(f"policy {policy!r}: {error}") from error
+    made.name = policy
+    return made
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
