@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pettingzoo import AECEnv
 
 from benchmarks import do_nothing, peers, timing
@@ -90,13 +91,59 @@ def _cpu_model() -> str:
 
 
 def kernel(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Turns per second of the compiled loops, one thread, for each kind of output."""
+    """Turns per second of many games in lock-step on one thread, for each kind of output."""
     return kernel_rates(games=arguments.games, seconds=arguments.seconds, repeats=arguments.repeats)
 
 
+KERNEL_OUTPUTS: dict[str, dict[str, bool]] = {
+    "mask": {"observe": False, "skip_forced": False},
+    "mask_and_observation": {"observe": True, "skip_forced": False},
+    "mask, skip_forced": {"observe": False, "skip_forced": True},
+    "mask_and_observation, skip_forced": {"observe": True, "skip_forced": True},
+}
+
+
 def kernel_rates(*, games: int, seconds: float, repeats: int) -> dict[str, Any]:
-    """Random play of `games` rounds at once: mask alone, mask and observation, forced turns skipped."""
-    raise NotImplementedError("the loops of cucumber_env/batch.py are not settled yet")
+    """Random play of `games` rounds at once, the uniform policy and the check of its actions included.
+
+    With forced turns skipped, the kernel plays them and they count as turns all the same.
+    """
+    tables = {name: _self_play(games, **outputs) for name, outputs in KERNEL_OUTPUTS.items()}
+    rates = timing.interleaved(
+        loops={name: _kernel_loop(table) for name, table in tables.items()},
+        seconds=seconds,
+        repeats=repeats,
+    )
+    return {
+        "unit": "turns per second",
+        "games": games,
+        "observation_width": tables["mask_and_observation"].layout.size,
+        **{name: timing.summary(values) for name, values in rates.items()},
+    }
+
+
+def _self_play(games: int, **outputs: bool) -> Any:
+    from cucumber_env.envs.vector import SelfPlay
+
+    return SelfPlay(num_games=games, **GAME, **outputs)
+
+
+def _kernel_loop(table: Any, steps: int = 16) -> timing.Loop:
+    from cucumber_env.batch import pick_uniform
+
+    at = table.reset(seed=0)
+    rng = np.random.default_rng(0)
+    u, actions = np.empty(table.num_games), np.zeros(table.num_games, np.int64)
+
+    def play() -> int:
+        before = table.turns_played
+        for _ in range(steps):
+            rng.random(out=u)
+            pick_uniform(at.mask, u, actions)
+            table.step(actions)
+        return int(table.turns_played - before)
+
+    return play
 
 
 def aec(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -18,15 +18,18 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
+from numba.core import config as numba_config
 
-SOURCES = ("compiled.py", "kernel.py", "observation.py", "batch.py", "baselines.py")
+SOURCES = ("compiled.py", "kernel.py", "observation.py", "batch.py", "one_seat.py", "baselines.py")
 """Files of this package with compiled code, all of which name the cache folder."""
 
-F = TypeVar("F", bound=Callable)
+config: Any = numba_config
+"""Numba's settings, read from the environment; ``config.DISABLE_JIT`` tells whether compiled code runs as Python."""
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def njit(function: F) -> F:
@@ -39,8 +42,8 @@ def njit(function: F) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder())
     try:
-        compiled: F = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-        return compiled
+        dispatcher: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+        return cast(F, dispatcher)
     finally:
         config.CACHE_DIR = before
 

@@ -27,9 +27,8 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba.core import config
 
-from cucumber_env.compiled import njit
+from cucumber_env.compiled import config, njit
 from cucumber_env.rules import MAX_CARDS, MAX_SEATS, RANKS, Rules
 
 NUM_RANKS = len(RANKS)
@@ -606,7 +605,7 @@ def start(rules, public, players, match, dealer):
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
-DEALER_STREAM, DEAL_STREAM, POLICY_STREAM, WORLD_STREAM = range(4)
+DEALER_STREAM, DEAL_STREAM, POLICY_STREAM, WORLD_STREAM, SEAT_STREAM, OPPONENT_STREAM = range(6)
 """What a random number is for; see `stream`."""
 
 
@@ -695,13 +694,19 @@ def begin(rules, game, seed, index, episode, players, match):
 
 
 @njit
-def play(rules, game, action):
-    """Apply a legal `action` of the seat to move, and deal if a round is to begin. Returns as `advance`."""
+def act(rules, game, action):
+    """Apply a legal `action` of the seat to move; a round that begins waits for its cards. Returns as `advance`."""
     public = game.public
     if public.phase == PLAY:
         game.hands[public.turn] -= np.int64(1) << 4 * action
-    ended = advance(rules, public, action)
-    if public.phase == DEAL:
+    return advance(rules, public, action)
+
+
+@njit
+def play(rules, game, action):
+    """`act`, then deal if a round is to begin. Returns as `advance`."""
+    ended = act(rules, game, action)
+    if game.public.phase == DEAL:
         deal(rules, game)
     return ended
 

@@ -41,7 +41,9 @@ DISTANCES = (2, 4, 6, 8, 10, 12, 14, 20)
 _STEPS = np.array(DISTANCES)
 _COUNT_BITS = NUM_RANKS * MAX_COPIES
 _BOUND_BITS = NUM_RANKS - 1
-_WORDS = 16
+WORDS = 32
+"""Length of the scratch space that `encode` wants: 64-bit words for the widest layout."""
+
 _UNIVERSAL_TOTAL_BITS = 7
 
 
@@ -75,6 +77,7 @@ LAYOUT = np.dtype(
         ("phases", np.int32),
         ("sizes", np.int32),
         ("universal", np.int32),
+        ("history", np.int32),
         ("total_bits", np.int32),
         ("words", np.int32),  # 64-bit words of gathered bits
         ("columns", np.int32),  # 8-byte words of the row
@@ -91,6 +94,10 @@ class Layout:
 
     The width follows the rules in force. With ``seats=8`` it is the same for all rules, player
     counts and episodes, and says which rules are in force, so that one policy can sit at any table.
+
+    With ``history`` the row is the *information state*: the observation, then the own deal and the
+    whole public history of the round in order, so that nothing a seat has seen in the round is
+    forgotten (perfect recall).
 
     Attributes:
         rules: Rules in force.
@@ -110,8 +117,10 @@ class Layout:
 
     @classmethod
     @functools.lru_cache(maxsize=1024)
-    def of(cls, rules: Rules, num_players: int, episode: str = "match", seats: int | None = None) -> Layout:
-        """The layout for a table.
+    def of(
+        cls, rules: Rules, num_players: int, episode: str = "match", seats: int | None = None, history: bool = False
+    ) -> Layout:
+        """The layout for a table; with `history`, that of the information state.
 
         Raises:
             ValueError: a number of players that the rules do not seat, an unknown episode, or `seats` other
@@ -128,7 +137,7 @@ class Layout:
         universal = seats == MAX_SEATS
         sections: list[Section] = []
         offset = 0
-        for name, shape, meaning in _sections(rules, seats or num_players, episode, universal):
+        for name, shape, meaning in _sections(rules, seats or num_players, episode, universal, history):
             sections.append(Section(name, shape, offset, meaning))
             offset += sections[-1].size
         return cls(rules, num_players, episode, seats or num_players, tuple(sections), -(-offset // 8) * 8)
@@ -180,6 +189,7 @@ class Layout:
         table["phases"] = "phase" in names
         table["sizes"] = "hand_size" in names
         table["universal"] = "rules" in names
+        table["history"] = "deal" in names
         table["total_bits"] = self.section("totals").shape[1] if "totals" in names else 0
         table["words"] = -(-used // 64)
         table["columns"] = self.size // 8
@@ -188,11 +198,17 @@ class Layout:
         return as_records(table)
 
 
-def _sections(rules: Rules, n: int, episode: str, universal: bool) -> list[tuple[str, tuple[int, ...], str]]:
+def _sections(
+    rules: Rules, n: int, episode: str, universal: bool, history: bool
+) -> list[tuple[str, tuple[int, ...], str]]:
     """Name, shape and meaning of the sections, in the order in which `encode` writes them."""
     sections = [
         ("hand", (NUM_RANKS, MAX_COPIES), "own cards: at least k+1 of the rank"),
-        ("unseen", (NUM_RANKS, MAX_COPIES), "cards neither in the own hand nor played this round: at least k+1 of the rank"),
+        (
+            "unseen",
+            (NUM_RANKS, MAX_COPIES),
+            "cards neither in the own hand nor played this round: at least k+1 of the rank",
+        ),
         ("trick", (n, NUM_RANKS), "the card of this seat on the table"),
         ("reference", (NUM_RANKS,), "the rank that takes the trick so far"),
         ("taker", (n,), "this seat takes the trick so far"),
@@ -233,6 +249,12 @@ def _sections(rules: Rules, n: int, episode: str, universal: bool) -> list[tuple
             ("deck", (NUM_RANKS, MAX_COPIES), "cards in the deck: at least k+1 of the rank"),
             ("rules", (len(_rule_bits(rules)),), f"in force: {', '.join(_RULE_NAMES)}"),
         ]
+    if history:
+        sections += [
+            ("deal", (NUM_RANKS, MAX_COPIES), "cards dealt to the seat this round: at least k+1 of the rank"),
+            ("leaders", (MAX_CARDS, n), "by trick: this seat led it"),
+            ("plays", (MAX_CARDS, n, NUM_RANKS), "by trick: the card of this seat"),
+        ]
     return sections
 
 
@@ -257,23 +279,29 @@ _RULE_BITS = len(_RULE_NAMES)
 
 
 def _explain(name: str, view: np.ndarray) -> str:
-    if name in ("hand", "unseen", "deck"):
+    if name in ("hand", "unseen", "deck", "deal"):
         return "".join(rank * int(count) for rank, count in zip(RANKS, view.sum(-1), strict=True)) or "-"
     if name in ("reference", "legal"):
         return "".join(RANKS[i] for i in np.flatnonzero(view)) or "-"
+    if name == "plays":
+        return " | ".join(_explain("trick", trick) for trick in view if trick.any()) or "-"
+    if name == "leaders":
+        return " | ".join(_explain("leader", trick) for trick in view if trick.any()) or "-"
     if name == "trick":
         cards = ["".join(RANKS[i] for i in np.flatnonzero(row)) or "-" for row in view]
         return " ".join(f"{_seat_name(i)}:{card}" for i, card in enumerate(cards))
     if name == "bounds":
         low, high = view[:, 0].sum(-1), view[:, 1].sum(-1)
-        return " ".join(f"{_seat_name(i + 1)}:{RANKS[a]}..{RANKS[b]}" for i, (a, b) in enumerate(zip(low, high, strict=True)))
+        return " ".join(
+            f"{_seat_name(i + 1)}:{RANKS[a]}..{RANKS[b]}" for i, (a, b) in enumerate(zip(low, high, strict=True))
+        )
     if name == "totals":
         numbers = (view << np.arange(view.shape[1])).sum(-1)
         return " ".join(f"{_seat_name(i)}:{number}" for i, number in enumerate(numbers))
     if name == "distance":
         return " ".join(f"{_seat_name(i)}:{_distance(row)}" for i, row in enumerate(view))
     if name in ("taker", "leader", "to_act", "seats", "dealer", "alive", "tied", "away", "revived"):
-        return " ".join(_seat_name(i) for i in np.flatnonzero(view)) or "-"
+        return " ".join(_seat_name(int(i)) for i in np.flatnonzero(view)) or "-"
     if name in ("cards_left", "rounds_left"):
         return str(int(view.sum()))
     if name == "trick_number" or name == "hand_size":
@@ -349,7 +377,7 @@ def encode(layout, rules, public, seat, hand, words, out):
         layout, rules, public: Records of `LAYOUT`, `RULES` and `PUBLIC`.
         seat: Observing seat.
         hand: Its cards, four bits a rank.
-        words: Scratch, int64 ``[16]``.
+        words: Scratch, int64 ``[WORDS]``.
         out: The row, int8 ``[size]`` seen as int64 ``[size / 8]``.
     """
     n = np.int64(layout.seats)
@@ -375,6 +403,8 @@ def encode(layout, rules, public, seat, hand, words, out):
         at = put(words, at, np.int64(public.match), 1)
         at = put(words, at, thermometers(rules.deck), _COUNT_BITS)
         at = put(words, at, layout.rule_bits, _RULE_BITS)
+    if layout.history:
+        put_history(words, at, public, seat, hand, n)
     spread(words, layout.columns, out)
 
 
@@ -423,10 +453,31 @@ def put_match(words, at, rules, public, seat, n, total_bits):
         if rules.out_at > 0:
             steps = np.int64(0)
             for i in range(len(_STEPS)):
-                steps |= np.int64(rules.out_at - total <= _STEPS[i]) << i
+                steps |= np.int64(rules.out_at - total <= _STEPS[i]) << np.int64(i)
             put(words, at + total_bits * n + len(_STEPS) * relative, steps, len(_STEPS))
         other = other + 1 if other + 1 < players else 0
     at += (total_bits + len(_STEPS)) * n
     at = put(words, at, relative_set(np.int64(public.tied), seat, players), n)
     left = min(max(np.int64(rules.rounds - public.round_index), 0), MAX_CARDS)
     return put(words, at, (np.int64(1) << left) - 1, MAX_CARDS)
+
+
+@njit
+def put_history(words, at, public, seat, hand, n):
+    """Sections `deal` to `plays`: what makes the information state one of perfect recall."""
+    players = public.players
+    deal = hand
+    for trick in range(MAX_CARDS):
+        if public.played[seat, trick] >= 0:
+            deal += np.int64(1) << 4 * np.int64(public.played[seat, trick])
+    at = put(words, at, thermometers(deal), _COUNT_BITS)
+    for trick in range(MAX_CARDS):
+        at = put(words, at, relative_one(np.int64(public.leaders[trick]), seat, players), n)
+    for trick in range(MAX_CARDS):
+        other = seat
+        for relative in range(players):
+            card = np.int64(public.played[other, trick])
+            if card >= 0:
+                put(words, at + NUM_RANKS * relative, np.int64(1) << card, NUM_RANKS)
+            other = other + 1 if other + 1 < players else 0
+        at += NUM_RANKS * n

@@ -11,7 +11,6 @@ neither on how a batch is made up nor on stopping and resuming.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +21,7 @@ import numpy as np
 from cucumber_env import batch
 from cucumber_env.kernel import as_records, compile_rules
 from cucumber_env.observation import Layout
-from cucumber_env.rules import Rules
+from cucumber_env.rules import Rules, nearest
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,12 @@ class Turns:
         """int8 ``[B, W]`` in the table's own layout."""
         return self.observe()
 
-    def observe(self, seats: int | None = None) -> np.ndarray:
-        """Observations int8 ``[B, W]`` in the layout for `seats` (8: the same for every table)."""
-        layout = Layout.of(self.rules, self.num_players, self.episode, seats)
+    def observe(self, seats: int | None = None, history: bool = False) -> np.ndarray:
+        """Observations int8 ``[B, W]`` in the layout for `seats` (8: the same for every table).
+
+        With `history`, information states: the own deal and the whole round in order as well.
+        """
+        layout = Layout.of(self.rules, self.num_players, self.episode, seats, history)
         observation = np.empty((len(self), layout.size), np.int8)
         batch.observe_views(
             compile_rules(self.rules), layout.compiled, as_records(self.views), observation.view(np.int64)
@@ -151,9 +153,7 @@ def make(policy: str | Policy) -> Policy:
         raise TypeError(f"policy must be a name or a Policy, got {type(policy).__name__}; names: {', '.join(names())}")
     name, _, rest = policy.partition(":")
     if name not in _FACTORIES:
-        close = difflib.get_close_matches(name, _FACTORIES, n=3, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-        raise ValueError(f"unknown policy {name!r}{hint}; names: {', '.join(names())}")
+        raise ValueError(f"unknown policy {name!r}{nearest(name, _FACTORIES)}; names: {', '.join(names())}")
     arguments: list[Any] = []
     options: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):

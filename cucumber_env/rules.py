@@ -6,10 +6,12 @@ text. Presets are named sets of fields; every field can be set on top of a prese
 
 >>> Rules.preset("cucumber", hand_size=3, threshold=21).hand_size
 3
+>>> Rules.of("cucumber,hand_size=3,players=2-4").players
+(2, 4)
 >>> Rules.preset("cucmber")
 Traceback (most recent call last):
     ...
-ValueError: unknown preset 'cucmber'; did you mean 'cucumber'? presets: agurk, bga, concombre, cucumber, ...
+ValueError: unknown preset 'cucmber' (did you mean 'cucumber' or 'concombre'?); presets: agurk, ...
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import dataclasses
 import difflib
 import json
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -172,30 +174,39 @@ class Rules:
         if not isinstance(name, str):
             raise TypeError(f"preset must be a name, got {type(name).__name__}; presets: {', '.join(sorted(PRESETS))}")
         if name not in PRESETS:
-            raise ValueError(f"unknown preset {name!r}{_nearest(name, PRESETS)}; presets: {', '.join(sorted(PRESETS))}")
+            raise ValueError(f"unknown preset {name!r}{nearest(name, PRESETS)}; presets: {', '.join(sorted(PRESETS))}")
         return cls.from_dict({**PRESETS[name], **overrides})
 
     @classmethod
     def of(cls, rules: Rules | str | Mapping[str, Any]) -> Rules:
-        """Rules from whatever a user writes: `Rules`, a preset's name, or a mapping of fields.
+        """Rules from whatever a user writes: `Rules`, a text, or a mapping of fields.
 
-        A mapping may name its base under the key ``preset`` (default ``cucumber``).
+        A text is a preset's name, with changes after commas: ``cucumber``, ``cucumber,hand_size=3,threshold=21``,
+        ``concombre,hand_size=2-4``, ``express,rounds=5,threshold=none``. A mapping may name its base under the key
+        ``preset`` (default ``cucumber``).
+
+        Raises:
+            ValueError, TypeError: text that is not of this form, or as `preset`.
         """
         if isinstance(rules, Rules):
             return rules
         if isinstance(rules, str):
-            return cls.preset(rules)
+            name, *changes = (part.strip() for part in rules.split(","))
+            return cls.preset(name, **_changes(changes))
         if isinstance(rules, Mapping):
             fields = dict(rules)
             return cls.preset(fields.pop("preset", "cucumber"), **fields)
-        raise TypeError(f"rules must be Rules, a preset's name or a mapping of fields, got {type(rules).__name__}")
+        raise TypeError(
+            f"rules must be Rules, a text such as 'cucumber,hand_size=3' or a mapping of fields, got "
+            f"{type(rules).__name__}"
+        )
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Rules:
         """Rules from a mapping of fields; missing ones take their defaults."""
         for field in fields:
             if field not in FIELDS:
-                raise ValueError(f"unknown field {field!r}{_nearest(field, FIELDS)}; fields: {', '.join(FIELDS)}")
+                raise ValueError(f"unknown field {field!r}{nearest(field, FIELDS)}; fields: {', '.join(FIELDS)}")
         return cls(**fields)
 
     def to_dict(self) -> dict[str, Any]:
@@ -220,7 +231,9 @@ class Rules:
             raise ValueError(f"rules must be a JSON object of fields, got {type(fields).__name__}")
         version = fields.pop("rules_version", RULES_VERSION)
         if version != RULES_VERSION:
-            raise ValueError(f"rules_version={version!r} was written by another version; this one reads {RULES_VERSION}")
+            raise ValueError(
+                f"rules_version={version!r} was written by another version; this one reads {RULES_VERSION}"
+            )
         return cls.from_dict(fields)
 
     def to_json(self) -> str:
@@ -314,6 +327,32 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Fields of each preset that differ from ``cucumber``."""
 
 
+def _changes(parts: Iterable[str]) -> dict[str, Any]:
+    """Fields from texts such as ``hand_size=3``; what they may hold is checked by `Rules`."""
+    fields: dict[str, Any] = {}
+    for part in parts:
+        field, equals, text = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise ValueError(f"{part!r} must be FIELD=VALUE, such as hand_size=3; fields: {', '.join(FIELDS)}")
+        if field in fields:
+            raise ValueError(f"field {field!r} is given twice: {fields[field]!r} and {text!r}")
+        fields[field] = _value(field, text)
+    return fields
+
+
+def _value(field: str, text: str) -> Any:
+    """What a text means as the value of a field: words stay, else an integer, a range ``1-5``, or none."""
+    if field in CHOICES or field == "ranks" or field not in FIELDS:
+        return text
+    if text.lower() == "none":
+        return None
+    try:
+        numbers = tuple(int(end) for end in text.split("-"))
+    except ValueError:
+        raise ValueError(f"{field}={text!r} must be an integer such as 3, a range such as 1-5, or none") from None
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
 def _integer(field: str, value: Any, low: int, high: int) -> int:
     if isinstance(value, bool):
         raise TypeError(f"{field}={value!r} must be an integer, got bool; allowed: {low} to {high}")
@@ -359,9 +398,10 @@ def _deck_ranks(value: Any) -> str:
     return "".join(sorted(value, key=RANKS.index))
 
 
-def _nearest(word: str, words: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(word, words, n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A hint for an error message about a misspelt `word`: those of `words` that look like it, or nothing."""
+    close = difflib.get_close_matches(word, words, n=2, cutoff=0.6)
+    return f" (did you mean {' or '.join(repr(name) for name in close)}?)" if close else ""
 
 
 _FOLLOW_TEXT = {

@@ -144,10 +144,15 @@ class SelfPlay:
         """The decisions that the games of `rows` (all by default) wait for, as policies see them."""
         rows = self._rows if rows is None else np.asarray(rows, np.int64)
         views = as_records(np.empty(len(rows), VIEW))
-        u = np.empty(len(rows))
         batch.views(self.games, rows, views)
+        return Turns(self.rules, self.num_players, self.episode, views, self.buffers.mask[rows], self.draws(rows))
+
+    def draws(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """The uniform numbers float64 ``[k]`` in [0, 1) that belong to the coming decisions of `rows` (all by default)."""
+        rows = self._rows if rows is None else np.asarray(rows, np.int64)
+        u = np.empty(len(rows))
         batch.draws(self.games, rows, u)
-        return Turns(self.rules, self.num_players, self.episode, views, self.buffers.mask[rows], u)
+        return u
 
     def _illegal(self, row: int, action: int) -> str:
         if self.buffers.turn[row] < 0:

@@ -1,0 +1,19 @@
+"""Agents that learn, for use from a clone of the repository (torch allowed here).
+
+Importing this package registers the policy name ``checkpoint``: ``checkpoint:runs/demo/best`` is
+the agent saved in that folder.
+"""
+
+from __future__ import annotations
+
+from cucumber_env.policies import Policy, register
+
+
+def _checkpoint(path: str, *, greedy: int = 0) -> Policy:
+    """The agent saved at `path`; ``greedy=1`` plays its likeliest action instead of sampling."""
+    from agents.policy import NetworkPolicy  # torch is imported when an agent is loaded, not before
+
+    return NetworkPolicy.load(path, greedy=bool(greedy))
+
+
+register("checkpoint", _checkpoint)

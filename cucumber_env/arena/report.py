@@ -1,0 +1,108 @@
+"""Results as tables of text, for a terminal, a log or a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cucumber_env.arena.compare import Comparison, RoundRobin
+from cucumber_env.arena.statistics import Estimate
+
+SCORES = {"round": "penalty", "match": "outcome"}
+SHARES = {"round": "paid", "match": "won"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, the heads of the columns and the rows of text; the first `left` columns hold words."""
+
+    title: str
+    heads: list[str]
+    rows: list[list[str]]
+    left: int = 1
+
+    def __str__(self) -> str:
+        lines = [self.heads, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join([self.title, *(self._line(cells, widths) for cells in lines)])
+
+    def _line(self, cells: list[str], widths: list[int]) -> str:
+        aligned = (
+            cell.ljust(width) if column < self.left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "  ".join(aligned).rstrip()
+
+
+def format_table(comparisons: Sequence[Comparison]) -> str:
+    """What `compare_with` returns, as lines of text."""
+    return str(comparison_table(comparisons))
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """One policy against tables of others, a row each.
+
+    Raises:
+        ValueError: there are none, or they are not of one policy and one kind of table.
+    """
+    kinds = {(row.policy, row.num_players, row.episode) for row in comparisons}
+    if len(kinds) != 1:
+        raise ValueError(f"{len(comparisons)} comparisons of {len(kinds)} kinds; a table takes those of one policy")
+    policy, players, episode = kinds.pop()
+    score = SCORES[episode]
+    rows = [
+        [row.field, interval(row.score), interval(row.own), interval(row.difference, signed=True), percent(row.share)]
+        for row in comparisons
+    ]
+    title = f"{policy}: mean {score} of one against {players - 1} of each ({better(episode)}; {_deals(comparisons[0])})"
+    return Table(title, [f"{players - 1} ×", score, "theirs in its place", "difference", SHARES[episode]], rows)
+
+
+def matrix_table(result: RoundRobin) -> Table:
+    """Scores of every policy (row) against n−1 of every other (column)."""
+    score = SCORES[result.episode]
+    others = result.against[0][0].num_players - 1
+    title = f"Mean {score} of one (row) against {others} of each (column), {better(result.episode)}"
+    rows = [[name, *map(_score, row)] for name, row in zip(result.names, result.against, strict=True)]
+    return Table(title, ["one", *(f"{others} × {name}" for name in result.names)], rows)
+
+
+def pair_table(result: RoundRobin) -> Table:
+    """Who scores better of every pair at the same tables."""
+    score = SCORES[result.episode]
+    good = -1 if result.episode == "round" else 1
+    rows = [
+        [
+            pair.first,
+            pair.second,
+            interval(pair.difference, signed=True),
+            {good: pair.first, -good: pair.second, 0: "undecided"}[pair.difference.sign],
+        ]
+        for pair in result.pairs
+    ]
+    title = f"Difference in mean {score} at the same tables, A − B"
+    return Table(title, ["A", "B", "difference", "better"], rows, left=2)
+
+
+def better(episode: str) -> str:
+    """Which way the score of an episode is good."""
+    return "lower is better" if episode == "round" else "higher is better"
+
+
+def interval(estimate: Estimate, *, signed: bool = False) -> str:
+    """An estimate as text with three decimals, such as ``1.360 ± 0.015``."""
+    number = f"{estimate.mean:+.3f}" if signed and estimate.mean else f"{estimate.mean:.3f}"
+    return f"{number} ± {estimate.half_width:.3f}"
+
+
+def percent(estimate: Estimate) -> str:
+    """The mean of shares, in per cent."""
+    return f"{100 * estimate.mean:.1f} %"
+
+
+def _score(comparison: Comparison) -> str:
+    return interval(comparison.score)
+
+
+def _deals(comparison: Comparison) -> str:
+    return f"{comparison.score.deals:,} deals, 95 % intervals"
