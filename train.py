@@ -40,9 +40,9 @@ from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
 from agents.checkpoint import Card, as_floats, load_training, save_agent
+from agents.display import Progress, show
 from agents.network import ActorCritic, entropy
 from agents.policy import NetworkPolicy
-from agents.progress import Progress
 from cucumber_env import arena
 from cucumber_env.baselines import BASELINES
 from cucumber_env.envs.vector import SelfPlay
@@ -414,7 +414,7 @@ class Run:
         if not (folder / CONFIG).exists():
             (folder / CONFIG).write_text(json.dumps(describe(trainer.config), indent=2, default=str) + "\n")
         best = folder / "best" / "agent.json"
-        self.best = json.loads(best.read_text())["training"]["penalty"] if best.exists() else float("inf")
+        self.best = json.loads(best.read_text())["training"]["gain"] if best.exists() else -float("inf")
         self.log = (folder / "log.jsonl").open("a", encoding="utf-8")
         self.board = SummaryWriter(str(folder))
 
@@ -434,11 +434,12 @@ class Run:
 
     def measure(self) -> dict[str, float]:
         """Strength against `highest`; the best agent so far is kept."""
-        row = self.trainer.evaluate(["highest"], self.trainer.config.evaluate_deals, seed=SELECTION_DEALS)[0]
-        if row.penalty < self.best:
-            self.best = row.penalty
-            save_agent(self.folder / "best", self.trainer.network, self.trainer.card(penalty=row.penalty))
-        return {"eval/penalty": row.penalty, "eval/half_width": row.half_width}
+        trainer = self.trainer
+        row = trainer.evaluate(["highest"], trainer.config.evaluate_deals, seed=SELECTION_DEALS)[0]
+        if row.gain > self.best:
+            self.best = row.gain
+            save_agent(self.folder / "best", trainer.network, trainer.card(gain=row.gain))
+        return {f"eval/{arena.SCORES[row.episode]}": row.score.mean, "eval/half_width": row.score.half_width}
 
     def save(self) -> None:
         """The state of the run, to resume from."""
@@ -527,13 +528,13 @@ def report(run: Run, console: Console) -> None:
     trainer, config = run.trainer, run.trainer.config
     console.print(f"Measuring on {config.final_deals:,} fresh duplicate deals …", style="dim")
     rows = trainer.evaluate(list(BASELINES), config.final_deals, seed=FINAL_DEALS)
-    console.print(arena.table(rows))
+    show(arena.comparison_table(rows), console)
     total = sum(trainer.seconds.values())
     shares = ", ".join(f"{phase} {seconds / total:.0%}" for phase, seconds in trainer.seconds.items())
     learned = total - trainer.seconds["evaluation"]
     console.print(
-        f"{trainer.turns:,} turns, {trainer.decisions:,} decisions in {total:.0f} s: {trainer.turns / learned:,.0f} turns/s "
-        f"and {trainer.decisions / learned:,.0f} decisions/s while training ({shares})."
+        f"{trainer.turns:,} turns, {trainer.decisions:,} decisions in {total:.0f} s: {trainer.turns / learned:,.0f} "
+        f"turns/s and {trainer.decisions / learned:,.0f} decisions/s while training ({shares})."
     )
     agent = f"checkpoint:{run.folder / 'last'}"
     where = f"--rules {config.rules} --players {config.players}"

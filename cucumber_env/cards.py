@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from cucumber_env.rules import MAX_CARDS, RANKS
+from cucumber_env.rules import MAX_CARDS, RANKS, Rules
 
 ANSWERS = ("decline", "chip", "skip")
 ACTIONS = (*RANKS, *(f"deal {cards}" for cards in range(1, MAX_CARDS + 1)), *ANSWERS)
@@ -82,3 +84,45 @@ def parse_hand(text: str) -> int:
             raise ValueError(f"hand {text!r}: {letter!r} is no rank; ranks: {RANKS}")
         hand += 1 << 4 * RANKS.index(letter)
     return hand
+
+
+def check_deal(
+    rules: Rules, hands: Sequence[str] | Mapping[int, str], *, seats: Sequence[int], size: int
+) -> dict[int, str]:
+    """Hands by seat, each with its lowest card first, if `rules` can deal them in one round.
+
+    >>> check_deal(Rules.preset("three_card"), ["Q5A", "-", "36K"], seats=[0, 2], size=3)
+    {0: '5QA', 2: '36K'}
+
+    Args:
+        rules: Rules in force.
+        hands: The hand of every seat, ``-`` for one that sits out; or hands by seat.
+        seats: Seats that take part, ascending.
+        size: Cards that each is dealt.
+
+    Raises:
+        ValueError: hands for other seats, hands of another size, cards that the deck does not have.
+        TypeError: hands that are no text.
+    """
+    if isinstance(hands, str) or not isinstance(hands, Mapping | Sequence):
+        raise TypeError(f"hands={hands!r} must be a list of hands as text, or hands by seat")
+    if not isinstance(hands, Mapping):
+        hands = {seat: hand for seat, hand in enumerate(hands) if hand not in ("", "-")}
+    if set(hands) != set(seats):
+        raise ValueError(f"hands for seats {sorted(hands)}; those that take part: {list(seats)}")
+    texts = {seat: _check_hand(rules, seat, hands[seat], size) for seat in seats}
+    for letter, count in Counter("".join(texts.values())).items():
+        if count > rules.copies:
+            raise ValueError(f"{count} cards of rank {letter} in the hands; the deck has {rules.copies}")
+    return texts
+
+
+def _check_hand(rules: Rules, seat: int, hand: str, size: int) -> str:
+    if not isinstance(hand, str):
+        raise TypeError(f"hand {hand!r} of seat {seat} must be text such as '2479TQA', got {type(hand).__name__}")
+    for letter in hand:
+        if letter not in rules.ranks:
+            raise ValueError(f"hand {hand!r} of seat {seat}: no {letter!r} in the deck; ranks: {rules.ranks}")
+    if len(hand) != size:
+        raise ValueError(f"hand {hand!r} of seat {seat} has {len(hand)} cards; each is dealt {size} in this round")
+    return hand_text(parse_hand(hand))

@@ -23,7 +23,16 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config as numba_config
 
-SOURCES = ("compiled.py", "kernel.py", "observation.py", "batch.py", "one_seat.py", "baselines.py")
+SOURCES = (
+    "compiled.py",
+    "kernel.py",
+    "determinise.py",
+    "observation.py",
+    "batch.py",
+    "one_seat.py",
+    "one_table.py",
+    "baselines.py",
+)
 """Files of this package with compiled code, all of which name the cache folder."""
 
 config: Any = numba_config

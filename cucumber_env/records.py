@@ -48,7 +48,6 @@ Here is the notation alone; `cucumber_env.game.Game` writes records and plays th
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,38 +63,25 @@ T = TypeVar("T")
 
 
 def rules_text(rules: Rules) -> str:
-    """Rules as one short line: a preset's name, or ``cucumber`` and the fields that differ as JSON.
+    """Rules as one line that `Rules.of` reads: a preset's name, or ``cucumber`` and the fields that differ.
 
     >>> rules_text(Rules(threshold=21))
     'agurk'
-    >>> rules_text(Rules(threshold=21, hand_size=3))
-    'cucumber {"hand_size": 3, "threshold": 21}'
+    >>> rules_text(Rules(threshold=21, hand_size=(2, 4)))
+    'cucumber,hand_size=2-4,threshold=21'
     """
     for name in PRESETS:
         if Rules.preset(name) == rules:
             return name
     usual = Rules().to_dict()
-    changes = {field: value for field, value in rules.to_dict().items() if value != usual[field]}
-    return f"cucumber {json.dumps(changes)}"
+    changes = [f"{field}={_field_text(value)}" for field, value in rules.to_dict().items() if value != usual[field]]
+    return ",".join(["cucumber", *changes])
 
 
-def parse_rules(text: str) -> Rules:
-    """Rules from the name of a preset, with changes as JSON after it or without.
-
-    >>> parse_rules('concombre {"threshold": 81}').threshold
-    81
-
-    Raises:
-        ValueError, TypeError: unknown preset or field, no JSON object, or rules that make no game.
-    """
-    name, _, changes = text.partition(" ")
-    try:
-        fields = json.loads(changes or "{}")
-    except json.JSONDecodeError as error:
-        raise ValueError(f"changes of the rules {changes!r} are not JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise ValueError(f"changes of the rules {changes!r} must be a JSON object of fields")
-    return Rules.of({"preset": name, **fields})
+def _field_text(value: Any) -> str:
+    if value is None:
+        return "none"
+    return "-".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class RecordError(ValueError):
@@ -183,7 +169,7 @@ class Round:
         pays: Points by paying seat; None before the round is settled.
         out: Seats that the round put out.
         answers: Answers to offers of revival.
-        lines: Line numbers of the parts in the text, by the word each begins with.
+        lines: Line numbers of the parts in the text, by the word each begins with; of several, the last.
     """
 
     number: int
@@ -213,14 +199,14 @@ class Round:
     def _text(self) -> Iterator[str]:
         yield f"round {self.number}, dealer {self.dealer}{', sudden death' if self.sudden_death else ''}"
         if self.totals is not None:
-            yield f"totals {_by_seat(self.totals)}"
+            yield f"totals {by_seat(self.totals)}"
         if self.choice is not None:
             yield str(self.choice)
         if self.hands is not None:
-            yield f"{'given' if self.given else 'dealt'} {_by_seat(self.hands)}"
+            yield f"{'given' if self.given else 'dealt'} {by_seat(self.hands)}"
         yield from map(str, self.tricks)
         if self.pays is not None:
-            yield f"pays {_by_seat(self.pays)}"
+            yield f"pays {by_seat(self.pays)}"
         if self.out:
             yield f"out {' '.join(map(str, self.out))}"
         yield from map(str, self.answers)
@@ -261,7 +247,7 @@ class MatchRecord:
         """
         reader = _Reader(text)
         reader.take(_check_versions)
-        rules: Rules = reader.take(_after("rules", parse_rules))
+        rules: Rules = reader.take(_after("rules", Rules.of))
         players: int = reader.take(_after("players", lambda rest: rules.check_players(_number(rest), name="players")))
         episode: str = reader.take(_after("episode", _episode))
         key = reader.take(_after("seed", _key))
@@ -301,8 +287,8 @@ class MatchRecord:
             return
         yield "end"
         if self.totals is not None:
-            yield f"totals {_by_seat(self.totals)}"
-        yield f"placement {_by_seat(self.placement)}"
+            yield f"totals {by_seat(self.totals)}"
+        yield f"placement {by_seat(self.placement)}"
 
 
 class _Reader:
@@ -352,11 +338,11 @@ class _Reader:
         """What `parse` makes of the rest of the next line, if that begins with `word`."""
         return self.take(_after(word, parse), lines) if self.kind == word else None
 
-    def take_all(self, kind: str, parse: Callable[[str, int], T]) -> tuple[T, ...]:
-        """What `parse` makes of each of the next lines that are of one `kind`."""
+    def take_all(self, kind: str, parse: Callable[..., T], lines: dict[str, int]) -> tuple[T, ...]:
+        """What `parse` makes of each of the next lines that are of one `kind`; the last one's number is kept."""
         parsed = []
         while self.kind == kind:
-            parsed.append(self.take(functools.partial(parse, line=self.line)))
+            parsed.append(self.take(functools.partial(parse, line=self.line), lines))
         return tuple(parsed)
 
     def finish(self) -> None:
@@ -370,7 +356,7 @@ def _read_round(reader: _Reader) -> Round:
     lines: dict[str, int] = {}
     number, dealer, sudden_death = reader.take(_round_heading, lines)
     totals = reader.maybe("totals", _numbers, lines)
-    choice = reader.take_all("deal", Decision.parse)
+    choice = reader.take_all("deal", Decision.parse, lines)
     if len(choice) > 1:
         raise RecordError(choice[1].line, f"{str(choice[1])!r} is a second choice in round {number}")
     given = reader.kind == "given"
@@ -383,15 +369,16 @@ def _read_round(reader: _Reader) -> Round:
         choice=choice[0] if choice else None,
         hands=hands,
         given=given,
-        tricks=reader.take_all("trick", Trick.parse),
+        tricks=reader.take_all("trick", Trick.parse, lines),
         pays=reader.maybe("pays", _numbers, lines),
         out=reader.maybe("out", _seats, lines) or (),
-        answers=reader.take_all("answer", Decision.parse),
+        answers=reader.take_all("answer", Decision.parse, lines),
         lines=lines,
     )
 
 
-def _by_seat(values: Mapping[int, int] | Mapping[int, str]) -> str:
+def by_seat(values: Mapping[int, int] | Mapping[int, str]) -> str:
+    """Values by seat as text, such as ``0:12 1:7``."""
     return " ".join(f"{seat}:{value}" for seat, value in sorted(values.items()))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cucumber_env import kernel
-from cucumber_env.batch import new_games
+from cucumber_env.batch import new_games, seed_word
 from cucumber_env.kernel import PUBLIC, VIEW, as_records, compile_rules
 from cucumber_env.rules import RANKS, Rules
 
@@ -69,7 +69,7 @@ class Table:
 
     def begin(self, *, match: bool = True, seed: int = 0, game: int = 0, episode: int = 0) -> Table:
         """Begin an episode: the kernel draws the dealer and deals, as in an environment."""
-        kernel.begin(self._compiled, self.record, np.uint64(seed), game, episode, self.num_players, int(match))
+        kernel.begin(self._compiled, self.record, seed_word(seed), game, episode, self.num_players, int(match))
         return self
 
     def start(self, *, dealer: int, match: bool = True, seats: Iterable[int] | None = None) -> None:

@@ -254,8 +254,9 @@ def run_deal(case: dict[str, Any]) -> dict[str, Any]:
         rules = rules_of(case)
         rules.check_players(case["n"])
     except ValueError as refusal:
-        assert str(refusal).split("=")[0] in ("hand_size", "players", "num_players"), refusal
-        return {"ok": False}
+        if str(refusal).split("=")[0] in ("hand_size", "players", "num_players"):
+            return {"ok": False}
+        raise
     table = table_of(case).begin()
     wanted = case["hand_size"]
     if table.phase == "choose":
@@ -375,7 +376,6 @@ def test_every_expectation_matters() -> None:
                 wrong["expect"][key] = changed(wrong["expect"][key])
             with pytest.raises((AssertionError, ValueError, IndexError)):
                 check_case(wrong)
-                pytest.fail(f"{case['id']}: nothing depends on {key}")
 
 
 @pytest.mark.parametrize(

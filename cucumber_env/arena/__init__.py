@@ -11,13 +11,23 @@
 """
 
 from cucumber_env import baselines as _baselines  # noqa: F401 - registers the names of the scripted policies
-from cucumber_env.arena.compare import Comparison, Pair, RoundRobin, Sample, compare_with, one_against, round_robin
+from cucumber_env.arena.compare import (
+    Comparison,
+    Pair,
+    RoundRobin,
+    Sample,
+    check_deals,
+    compare_with,
+    one_against,
+    round_robin,
+)
 from cucumber_env.arena.match import EVALUATION_EPISODE, Result, play
-from cucumber_env.arena.report import Table, comparison_table, format_table, matrix_table, pair_table
+from cucumber_env.arena.report import SCORES, Table, better, comparison_table, format_table, matrix_table, pair_table
 from cucumber_env.arena.statistics import Estimate, mean_interval, paired_difference
 
 __all__ = [
     "EVALUATION_EPISODE",
+    "SCORES",
     "Comparison",
     "Estimate",
     "Pair",
@@ -25,6 +35,8 @@ __all__ = [
     "RoundRobin",
     "Sample",
     "Table",
+    "better",
+    "check_deals",
     "compare_with",
     "comparison_table",
     "format_table",

@@ -62,6 +62,11 @@ class Comparison:
         """`difference` turned so that more is better, whatever the score."""
         return -self.difference.mean if self.episode == "round" else self.difference.mean
 
+    def to_dict(self) -> dict[str, Any]:
+        """Names and estimates, for JSON."""
+        estimates = {name: getattr(self, name).to_dict() for name in ("score", "own", "difference", "share")}
+        return {"policy": self.policy, "field": self.field, **estimates}
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -76,6 +81,10 @@ class Pair:
     first: str
     second: str
     difference: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names and difference, for JSON."""
+        return {"first": self.first, "second": self.second, "difference": self.difference.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,14 @@ class RoundRobin:
     against: list[list[Comparison]]
     pairs: list[Pair]
 
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON; `against` as one list, row by row."""
+        return {
+            "policies": self.names,
+            "against": [comparison.to_dict() for row in self.against for comparison in row],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+        }
+
 
 def one_against(policy: str | Policy, field: str | Policy, *, num_players: int = 4, **options: Any) -> Sample:
     """`policy` at one seat against `field` at all others, in all rotations; `options` are those of `play`.
@@ -103,9 +120,10 @@ def one_against(policy: str | Policy, field: str | Policy, *, num_players: int =
     other = make(field)
     result = play([policy, *[other] * (num_players - 1)], **options)
     scores = result.scores
-    one = result.of(0, scores)
+    one, shares = result.of(0, scores), result.of(0, result.shares)
     others = (scores.sum(axis=(1, 2)) - one.sum(axis=1)) / (num_players * (num_players - 1))
-    return Sample(one.mean(axis=1), others, result.of(0, result.shares).mean(axis=1))
+    # Thirds leave rounding errors that depend on the order of sums; what is equal shall be equal.
+    return Sample(*(np.round(values, 12) for values in (one.mean(axis=1), others, shares.mean(axis=1))))
 
 
 def compare_with(
@@ -137,18 +155,9 @@ def compare_with(
     Raises:
         ValueError, TypeError: as `play`, or fewer than two deals.
     """
-    rules = Rules.of(rules)
-    rules.check_players(num_players)
+    options = _options(rules, num_players, deals, seed, episode, progress)
     one = make(policy)
     others = [make(field) for field in fields]
-    options: dict[str, Any] = {
-        "rules": rules,
-        "num_players": num_players,
-        "deals": check_deals(deals),
-        "seed": seed,
-        "episode": episode,
-        "progress": progress,
-    }
     return [
         _compare(one, field, one_against(one, field, **options), one_against(field, field, **options), options)
         for field in others
@@ -169,17 +178,8 @@ def round_robin(
 
     Reports ``len(policies) ** 2 * deals`` to `progress`. Arguments and errors are those of `compare_with`.
     """
-    rules = Rules.of(rules)
-    rules.check_players(num_players)
+    options = _options(rules, num_players, deals, seed, episode, progress)
     made = [make(policy) for policy in policies]
-    options: dict[str, Any] = {
-        "rules": rules,
-        "num_players": num_players,
-        "deals": check_deals(deals),
-        "seed": seed,
-        "episode": episode,
-        "progress": progress,
-    }
     samples = [[one_against(one, field, **options) for field in made] for one in made]
     against = [
         [_compare(one, field, samples[i][j], samples[j][j], options) for j, field in enumerate(made)]
@@ -201,6 +201,26 @@ def check_deals(deals: int | range) -> int | range:
     return deals
 
 
+def _options(
+    rules: Rules | str | Mapping[str, Any],
+    num_players: int,
+    deals: int | range,
+    seed: int,
+    episode: str,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """The arguments of `one_against`, with what all tables share checked once."""
+    rules = Rules.of(rules)
+    return {
+        "rules": rules,
+        "num_players": rules.check_players(num_players),
+        "deals": check_deals(deals),
+        "seed": seed,
+        "episode": episode,
+        "progress": progress,
+    }
+
+
 def _compare(one: Policy, field: Policy, sample: Sample, own: Sample, options: dict[str, Any]) -> Comparison:
     return Comparison(
         policy=one.name,
@@ -216,6 +236,4 @@ def _compare(one: Policy, field: Policy, sample: Sample, own: Sample, options: d
 
 def _same_tables(first: Sample, second: Sample) -> Estimate:
     """Difference of two policies from the one's table among the other's and the other's among the one's."""
-    difference = (first.one - first.others + second.others - second.one) / 2
-    # Outcomes such as 1/3 leave rounding errors that depend on the order of sums; what is equal shall be 0.
-    return mean_interval(np.round(difference, 6))
+    return mean_interval((first.one - first.others + second.others - second.one) / 2)

@@ -34,6 +34,9 @@ the seeds, no deal of training is a deal of evaluation."""
 BATCH = 4096
 """Games played side by side."""
 
+_SHARES = 840
+"""Least common multiple of 1 to 8: what seats can share evenly, whatever their number."""
+
 Progress = Callable[[int], object]
 """Called now and then with the number of deals finished since the last call."""
 
@@ -49,22 +52,22 @@ class Result:
         penalties: float64 ``[D, n, n]`` by deal, rotation and seat, in points: what the round cost, or the total at
             the end of the match.
         outcomes: float64 ``[D, n, n]``, the reward `outcome` of a match: +1 shared by who won, −1 by who lost.
-            Zeros for rounds.
+            None for rounds.
     """
 
     episode: str
     penalties: np.ndarray
-    outcomes: np.ndarray
+    outcomes: np.ndarray | None
 
     @property
     def scores(self) -> np.ndarray:
         """float64 ``[D, n, n]``: penalties of rounds (lower is better), outcomes of matches (higher is better)."""
-        return self.penalties if self.episode == "round" else self.outcomes
+        return self.penalties if self.outcomes is None else self.outcomes
 
     @property
     def shares(self) -> np.ndarray:
         """float64 ``[D, n, n]``: 1 where a round cost something, or the seat's share in winning the match."""
-        return (self.penalties > 0).astype(np.float64) if self.episode == "round" else np.maximum(self.outcomes, 0)
+        return (self.penalties > 0).astype(np.float64) if self.outcomes is None else np.maximum(self.outcomes, 0)
 
     def of(self, position: int, values: np.ndarray) -> np.ndarray:
         """Of `values` ``[D, n, n]`` by seat, those of the policy at `position` of the table, ``[D, n]``."""
@@ -113,14 +116,14 @@ def play(
         autoreset=False,
         observe=False,
     )
-    scores = np.empty((2, len(numbers), len(seatings), players))
+    parts = []
     for first in range(0, len(numbers), together):
-        part = slice(first, first + together)
-        scores[:, part] = _play_batch(games, distinct, seatings, numbers[part], seed)
+        part = numbers[first : first + together]
+        parts.append(_play_batch(games, distinct, seatings, part, seed))
         if progress is not None:
-            progress(len(numbers[part]))
-    penalties, outcomes = scores[:, :, seating_of]
-    return Result(episode, penalties, outcomes)
+            progress(len(part))
+    penalties, outcomes = (np.concatenate(arrays)[:, seating_of] for arrays in zip(*parts, strict=True))
+    return Result(episode, penalties, outcomes if episode == "match" else None)
 
 
 def _deal_numbers(deals: int | range) -> np.ndarray:
@@ -155,8 +158,8 @@ def _play_batch(
     """Penalties and outcomes, ``[len(numbers), S, n]`` each, of some deals under all `S` seatings."""
     deals = np.repeat(numbers, len(seatings))
     sits = np.tile(seatings, (len(numbers), 1))
+    rewards = np.zeros((len(deals), games.num_players))
     rows = np.arange(len(deals))
-    outcomes = np.zeros((len(deals), games.num_players))
     at = games.reset(seed=seed, rows=rows, games=deals, episodes=EVALUATION_EPISODE)
     while len(rows):
         mover = sits[rows, at.turn[rows]]
@@ -167,13 +170,14 @@ def _play_batch(
                 actions[mine] = _ask(policy, games, rows[mine])
         at = games.step(actions, rows=rows)
         running = at.done[rows] == RUNNING
-        if games.episode == "match":
-            outcomes[rows[~running]] = at.rewards[rows[~running]]
+        ended = rows[~running]
+        rewards[ended] = at.rewards[ended]  # an outcome is paid with the last action of a match
         rows = rows[running]
-    field = "penalties" if games.episode == "round" else "totals"
-    penalties = games.games["public"][field][: len(deals), : games.num_players]
     shape = (len(numbers), len(seatings), games.num_players)
-    return np.reshape(penalties, shape), outcomes.reshape(shape)
+    field = "penalties" if games.episode == "round" else "totals"
+    penalties = games.games["public"][field][: len(deals), : games.num_players].astype(np.float64)
+    # Outcomes are whole multiples of 1/840, up to the rounding of float32.
+    return penalties.reshape(shape), (np.rint(rewards * _SHARES) / _SHARES).reshape(shape)
 
 
 def _ask(policy: Policy, games: SelfPlay, rows: np.ndarray) -> np.ndarray:

@@ -59,29 +59,27 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def matrix_table(result: RoundRobin) -> Table:
-    """Scores of every policy (row) against n−1 of every other (column)."""
+    """Scores of every policy (row) against n−1 of every other (column); columns carry the numbers of the rows."""
     score = SCORES[result.episode]
     others = result.against[0][0].num_players - 1
     title = f"Mean {score} of one (row) against {others} of each (column), {better(result.episode)}"
-    rows = [[name, *map(_score, row)] for name, row in zip(result.names, result.against, strict=True)]
-    return Table(title, ["one", *(f"{others} × {name}" for name in result.names)], rows)
+    numbers = [f"#{number}" for number in range(1, len(result.names) + 1)]
+    rows = [
+        [f"{number} {name}", *(interval(comparison.score) for comparison in row)]
+        for number, name, row in zip(numbers, result.names, result.against, strict=True)
+    ]
+    return Table(title, ["", *numbers], rows)
 
 
 def pair_table(result: RoundRobin) -> Table:
     """Who scores better of every pair at the same tables."""
     score = SCORES[result.episode]
-    good = -1 if result.episode == "round" else 1
     rows = [
-        [
-            pair.first,
-            pair.second,
-            interval(pair.difference, signed=True),
-            {good: pair.first, -good: pair.second, 0: "undecided"}[pair.difference.sign],
-        ]
+        [pair.first, pair.second, interval(pair.difference, signed=True), _verdict(pair.difference, result.episode)]
         for pair in result.pairs
     ]
-    title = f"Difference in mean {score} at the same tables, A − B"
-    return Table(title, ["A", "B", "difference", "better"], rows, left=2)
+    title = f"Mean {score} at the same tables, first minus second"
+    return Table(title, ["first", "second", "difference", "better"], rows, left=2)
 
 
 def better(episode: str) -> str:
@@ -91,8 +89,8 @@ def better(episode: str) -> str:
 
 def interval(estimate: Estimate, *, signed: bool = False) -> str:
     """An estimate as text with three decimals, such as ``1.360 ± 0.015``."""
-    number = f"{estimate.mean:+.3f}" if signed and estimate.mean else f"{estimate.mean:.3f}"
-    return f"{number} ± {estimate.half_width:.3f}"
+    mean = round(estimate.mean, 3) + 0.0  # never -0.000
+    return f"{mean:{'+' if signed and mean else ''}.3f} ± {estimate.half_width:.3f}"
 
 
 def percent(estimate: Estimate) -> str:
@@ -100,8 +98,10 @@ def percent(estimate: Estimate) -> str:
     return f"{100 * estimate.mean:.1f} %"
 
 
-def _score(comparison: Comparison) -> str:
-    return interval(comparison.score)
+def _verdict(difference: Estimate, episode: str) -> str:
+    if difference.sign == 0:
+        return "undecided" if difference.half_width else "alike"
+    return "first" if (difference.sign < 0) == (episode == "round") else "second"
 
 
 def _deals(comparison: Comparison) -> str:

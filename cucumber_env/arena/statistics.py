@@ -65,7 +65,9 @@ def mean_interval(values: ArrayLike, *, confidence: float = 0.95) -> Estimate:
     """
     numbers = np.asarray(values, np.float64)
     if numbers.ndim != 1 or len(numbers) < 2:
-        raise ValueError(f"values of shape {numbers.shape}; an interval takes one number from each of two or more deals")
+        raise ValueError(
+            f"values of shape {numbers.shape}; an interval takes one number from each of two or more deals"
+        )
     if not np.isfinite(numbers).all():
         raise ValueError(f"values hold {np.count_nonzero(~np.isfinite(numbers))} numbers that are not finite")
     count = len(numbers)

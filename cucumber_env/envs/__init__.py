@@ -1,0 +1,1 @@
+"""The faces of the game: environments for PettingZoo, Gymnasium and trainers."""

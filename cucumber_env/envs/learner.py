@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cucumber_env import batch, one_seat, policies
-from cucumber_env.batch import RUNNING, TERMINATED
+from cucumber_env.batch import TERMINATED
 from cucumber_env.kernel import NOBODY, VIEW, as_records, compile_rules
 from cucumber_env.observation import Layout
 from cucumber_env.policies import Policy, Turns
@@ -99,7 +99,7 @@ class LearnerGames:
         options.flags.writeable = False
         self._tables = (compile_rules(self.rules), as_records(options))
 
-    def name(self, rows: np.ndarray, seeds: np.ndarray, numbers: np.ndarray) -> None:
+    def name(self, rows: np.ndarray, seeds: np.ndarray | np.uint64, numbers: np.ndarray | int) -> None:
         """Make `rows` the games `numbers` under `seeds` (words of `batch.seed_word`); `begin` starts at episode 0."""
         self.games["seed"][rows] = seeds
         self.games["game"][rows] = numbers
@@ -134,9 +134,8 @@ class LearnerGames:
         legal = self.mask[rows, actions].astype(bool)
         if not legal.all():
             self._stop(rows[~legal], actions[~legal])
-            self._play(rows[legal], actions[legal], self._skip_forced)
-        else:
-            self._play(rows, actions, self._skip_forced)
+            rows, actions = rows[legal], actions[legal]
+        self._play(rows, actions, self._skip_forced)
         self._let_others_play(rows, self._skip_forced)
         self._returns[rows] += self.rewards[rows]
 
@@ -224,10 +223,6 @@ class LearnerGames:
         self._turn[rows] = NOBODY
         self.mask[rows] = 1
 
-    def running(self) -> np.ndarray:
-        """Which games wait for their learner: bool ``[B]``."""
-        return self.done == RUNNING
-
 
 class _Function(Policy):
     """A policy made of a function from `Turns` to actions."""
@@ -251,7 +246,9 @@ def as_policies(opponents: Opponent | Sequence[Opponent]) -> list[Policy]:
     """
     several = list(opponents) if isinstance(opponents, list | tuple) else [opponents]
     if not several:
-        raise ValueError("opponents=[] is empty; give a policy's name, a policy, a function of Turns, or a list of these")
+        raise ValueError(
+            "opponents=[] is empty; give a policy's name, a policy, a function of Turns, or a list of these"
+        )
     return [_as_policy(opponent) for opponent in several]
 
 

@@ -200,7 +200,7 @@ class CucumberEnv(gymnasium.Env[np.ndarray, np.int64]):
         """The policy at every other seat in this episode."""
         return self._games.opponents(0)
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The table as the learner sees it: text in mode ``ansi``, printed in mode ``human``, else nothing."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() was called without a render_mode; give one of: " + ", ".join(RENDER_MODES))
@@ -215,11 +215,13 @@ class CucumberEnv(gymnasium.Env[np.ndarray, np.int64]):
 def check_render_mode(render_mode: str | None) -> str | None:
     """`render_mode`, refused with a ValueError unless it is None or one of `RENDER_MODES`."""
     if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ValueError(f"render_mode={render_mode!r} is not one of its values; allowed: {', '.join(RENDER_MODES)}, None")
+        raise ValueError(
+            f"render_mode={render_mode!r} is not one of its values; allowed: {', '.join(RENDER_MODES)}, None"
+        )
     return render_mode
 
 
-def reset_seed(env: gymnasium.Env | gymnasium.vector.VectorEnv, seed: int | None) -> np.uint64:
+def reset_seed(env: gymnasium.Env | gymnasium.vector.VectorEnv, seed: Any) -> np.uint64:
     """The word of `seed`, or of a seed from the operating system, kept as ``env.np_random_seed``."""
     if seed is not None:
         return batch.seed_word(seed)

@@ -1,13 +1,17 @@
-"""How a training run shows itself: a live line on a terminal, plain lines in a pipe."""
+"""What people see on a terminal, and plainly in a pipe: the progress of a training, and tables."""
 
 from __future__ import annotations
 
 import time
 from types import TracebackType
 
+import rich.box
+import rich.table
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+
+from cucumber_env.arena import SCORES, Table
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -50,8 +54,10 @@ class Progress:
 
     def show(self, done: int, metrics: dict[str, float]) -> None:
         """Bring the display to `done` updates with the latest metrics."""
-        if "eval/penalty" in metrics:
-            self.strength = f"against highest {metrics['eval/penalty']:.2f} ± {metrics['eval/half_width']:.2f}"
+        for score in SCORES.values():
+            if f"eval/{score}" in metrics:
+                mean, half_width = metrics[f"eval/{score}"], metrics["eval/half_width"]
+                self.strength = f"{score} against highest {mean:.2f} ± {half_width:.2f}"
         facts = f"{metrics['charts/SPS']:,.0f} turns/s · entropy {metrics['losses/entropy']:.2f} · {self.strength}"
         self.bar.update(self.task, completed=done, facts=facts)
         now = time.monotonic()
@@ -60,3 +66,17 @@ class Progress:
         self.shown = now
         left = (now - self.started) / max(done - self.first, 1) * (self.total - done)
         self.console.print(f"update {done}/{self.total} · {facts} · {left:.0f} s left", soft_wrap=True)
+
+
+def show(table: Table, console: Console | None = None) -> None:
+    """A table on stdout (or on `console`): drawn on a terminal, plain lines elsewhere."""
+    console = console or Console()
+    if not console.is_terminal:
+        print(table, file=console.file)
+        return
+    drawn = rich.table.Table(title=table.title, title_justify="left", box=rich.box.SIMPLE_HEAD)
+    for column, head in enumerate(table.heads):
+        drawn.add_column(head, justify="left" if column < table.left else "right")
+    for row in table.rows:
+        drawn.add_row(*row)
+    console.print(drawn)
