@@ -18,14 +18,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import rich.box
-import rich.table
 from rich.console import Console
 from rich.progress import Progress
 from tyro.conf import Positional, arg
 from tyro.extras import SubcommandApp
 
-import agents  # noqa: F401 - registers the names of trained agents
+from agents.display import show  # importing agents registers the names of trained agents
 from cucumber_env import arena
 from cucumber_env.batch import seed_word
 from cucumber_env.observation import OBSERVATION_VERSION
@@ -78,9 +76,6 @@ class Arena:
             result = self.play(rules, made)
         except (ValueError, TypeError) as error:
             return fail(error, 1)
-        if self.json is not None:
-            text = json_format.dumps(self.to_dict(rules, result), indent=2, ensure_ascii=False, allow_nan=False)
-            write(self.json, text + "\n")
         if self.json != "-":
             episodes = "rounds" if self.episode == "round" else "matches"
             print(
@@ -90,6 +85,9 @@ class Arena:
             show(arena.matrix_table(result))
             print()
             show(arena.pair_table(result))
+        if self.json is not None:
+            text = json_format.dumps(self.to_dict(rules, result), indent=2, ensure_ascii=False, allow_nan=False)
+            write(self.json, text + "\n")
         return 0
 
     def play(self, rules: Rules, made: list[Policy]) -> arena.RoundRobin:
@@ -142,25 +140,6 @@ def write(target: str, text: str) -> None:
     fresh = Path(f"{target}.new-{os.getpid()}")
     fresh.write_text(text, encoding="utf-8")
     fresh.replace(target)
-
-
-def show(table: arena.Table) -> None:
-    """A table on stdout: drawn to fit a terminal, plain lines elsewhere."""
-    console = Console(markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:
-        print(table)
-        return
-    numbers = [max(map(len, column)) for column in zip(*table.rows, strict=True)][table.left :]
-    too_wide = sum(numbers) + 2 * len(numbers) + 20 > console.width
-    drawn = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column, head in enumerate(table.heads):
-        if column < table.left:
-            drawn.add_column(head, overflow="fold")
-        else:
-            drawn.add_column(head, justify="right", no_wrap=True)
-    for row in table.rows:
-        drawn.add_row(*(cell.replace(" ± ", "\n± ") if too_wide else cell for cell in row))
-    console.print(table.title, drawn)
 
 
 def fail(error: Exception, code: int) -> int:

@@ -98,6 +98,8 @@ class Config:
     """Updates between checkpoints."""
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     """CPU threads of the network arithmetic."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Of the network arithmetic; `auto` takes bf16 where the processor multiplies it fast."""
     device: str = "auto"
     """Where the network lives: `cpu`, `cuda`, or `auto` for a GPU if there is one."""
     out: Path | None = None
@@ -291,6 +293,7 @@ class Trainer:
             autoreset=False,
         )
         self.network = ActorCritic(self.table.layout.size, self.rules.num_actions, config.hidden).to(self.device)
+        self.network.bf16 = config.precision == "bf16" or (config.precision == "auto" and fast_bf16(self.device))
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate, eps=1e-5)
         self.updates = 0
         self.turns = 0
@@ -399,6 +402,14 @@ class Trainer:
                 deals=deals,
                 seed=seed,
             )
+
+
+def fast_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bfloat16 in hardware."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    capable = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(capable.get("avx512_bf16") or capable.get("amx_bf16") or capable.get("bf16"))
 
 
 class Run:

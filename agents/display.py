@@ -10,6 +10,7 @@ import rich.table
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+from rich.text import Text
 
 from cucumber_env.arena import SCORES, Table
 
@@ -69,14 +70,19 @@ class Progress:
 
 
 def show(table: Table, console: Console | None = None) -> None:
-    """A table on stdout (or on `console`): drawn on a terminal, plain lines elsewhere."""
+    """A table on stdout (or on `console`): drawn to fit a terminal, plain lines elsewhere."""
     console = console or Console()
     if not console.is_terminal:
         print(table, file=console.file)
         return
-    drawn = rich.table.Table(title=table.title, title_justify="left", box=rich.box.SIMPLE_HEAD)
+    numbers = [max(map(len, column)) for column in zip(*table.rows, strict=True)][table.left :]
+    too_wide = sum(numbers) + 2 * len(numbers) + 20 > console.width
+    drawn = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column, head in enumerate(table.heads):
-        drawn.add_column(head, justify="left" if column < table.left else "right")
-    for row in table.rows:
-        drawn.add_row(*row)
-    console.print(drawn)
+        if column < table.left:
+            drawn.add_column(head, overflow="fold")
+        else:
+            drawn.add_column(head, justify="right", no_wrap=True)
+    for row in table.rows:  # as Text: a policy's name may look like markup
+        drawn.add_row(*(Text(cell.replace(" ± ", "\n± ") if too_wide else cell) for cell in row))
+    console.print(Text(table.title), drawn)

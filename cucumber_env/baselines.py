@@ -51,7 +51,7 @@ CONTROL_TRICKS = 3
 
 PLAN = np.dtype(
     [
-        ("cards", np.int64, MAX_CARDS),  # own ranks, lowest first, one entry a card
+        ("cards", np.int64, MAX_CARDS),  # own ranks, strongest first, one entry a card
         ("weaker", np.float64, NUM_RANKS + 1),  # unseen cards weaker than a strength
         ("share", np.float64, (MAX_SEATS, NUM_RANKS + 1)),  # chance that a card of a seat is weaker than a strength
         ("below", np.float64, NUM_RANKS + 1),  # the same for the average opponent
@@ -64,14 +64,31 @@ PLAN = np.dtype(
 )
 """Scratch of `careful`; sets of own cards are bit sets over `cards`."""
 
-SIZE = np.array([cards.bit_count() for cards in range(1 << MAX_CARDS)], np.uint64)
+ONE = np.uint64(1)
+"""Sets of own cards are unsigned: an index that cannot be negative saves a third of `look_ahead`."""
+
+SETS = range(1 << MAX_CARDS)
+SIZE = np.array([held.bit_count() for held in SETS], np.uint64)
 """Number of members of a set of own cards."""
 
-TOP = np.array([max(cards.bit_length() - 1, 0) for cards in range(1 << MAX_CARDS)], np.uint64)
-"""Highest member of a set of own cards."""
+STRONGEST = np.array([max((held & -held).bit_length() - 1, 0) for held in SETS], np.uint64)
+"""Position of its strongest card."""
 
-ONE = np.uint64(1)
-"""Sets of own cards are unsigned in `look_ahead`: an index that cannot be negative saves half of its time."""
+BUT_WEAKEST = np.array([held ^ 1 << held.bit_length() >> 1 for held in SETS], np.uint64)
+"""The set without its weakest card."""
+
+
+def _orders() -> np.ndarray:
+    """By number of own cards, all sets of two or more but the full one, smaller sets first; uint64 ``[8, 128]``."""
+    orders = np.zeros((MAX_CARDS + 1, len(SETS)), np.uint64)
+    for cards in range(3, MAX_CARDS + 1):
+        sets = [held for held in range((1 << cards) - 1) if held.bit_count() >= 2]
+        orders[cards, : len(sets)] = sorted(sets, key=int.bit_count)
+    return orders
+
+
+ORDERS = _orders()
+"""The order in which `careful` looks at sets of own cards: equals in size are independent, which keeps a processor busy."""
 
 
 class Scripted(Policy):
@@ -155,10 +172,12 @@ def sufficient(rules, public, legal):
 @njit
 def control(rules, public, hand, legal):
     """The card of `Control`."""
+    if rules.payer != TAKER:
+        return lowest(legal)
     held = held_ranks(hand)
     inner = legal & ~(1 << lowest(held)) & ~(1 << highest(held))
     if public.hand_size - public.trick <= CONTROL_TRICKS or inner == 0:
-        return highest(legal) if rules.payer == TAKER else lowest(legal)
+        return highest(legal)
     best = lowest(inner)
     for rank in range(best + 1, NUM_RANKS):
         if inner >> rank & 1 and abs(rank - POISON) <= abs(best - POISON):
@@ -172,9 +191,8 @@ def careful(rules, public, seat, hand, legal, plan):
     cards = spread_hand(hand, plan)
     opponents = average_table(rules, public, seat, hand, plan)
     expect(rules, public, seat, cards, opponents, plan)
-    for held in range(3, (1 << cards) - 1):
-        if held & held - 1:
-            look_ahead(rules, np.uint64(held), plan)
+    for i in range((1 << cards) - 2 - cards):
+        look_ahead(rules, ORDERS[cards, i], plan)
     best = -1
     least = np.inf
     for i in range(cards):
@@ -190,9 +208,9 @@ def careful(rules, public, seat, hand, legal, plan):
 
 @njit
 def spread_hand(hand, plan):
-    """Write the ranks of a hand in ascending order, equal cards side by side; returns how many."""
+    """Write the ranks of a hand, the strongest first and equals side by side; returns how many cards it has."""
     cards = 0
-    for rank in range(NUM_RANKS):
+    for rank in range(NUM_RANKS - 1, -1, -1):
         for _ in range(hand >> 4 * rank & 15):
             plan.cards[cards] = rank
             cards += 1
@@ -318,18 +336,47 @@ def look_ahead(rules, held, plan):
     opponent: he plays the best of the cards that reach it, or loses his lowest.
     """
     size = SIZE[held]
-    forced = plan.follow[held & held - ONE]
+    forced = plan.follow[BUT_WEAKEST[held]]
     limit = forced if rules.may else np.inf
-    best = forced  # of the plays open to a follower, by the reference: so far, one above all cards
-    every = np.inf
+    every = np.inf  # the best of the cards seen so far
+    best = forced  # the same for a follower whose reference they are to reach
     cost = forced
     rest = held
     while rest:
-        i = TOP[rest]
-        card = ONE << i
-        rest ^= card
-        every = min(every, plan.follow[held ^ card] + plan.take[size, i] * plan.gain[held ^ card])
-        cost += plan.reach[i] * (min(every, limit) - best)
-        best = min(every, limit)
+        i = STRONGEST[rest]
+        less = rest & rest - ONE
+        left = held ^ rest ^ less
+        rest = less
+        every = min(every, plan.follow[left] + plan.take[size, i] * plan.gain[left])
+        reached = min(every, limit)
+        cost += plan.reach[i] * (reached - best)
+        best = reached
     plan.follow[held] = cost
     plan.gain[held] = every - cost
+
+
+class Random(Policy):
+    """Draws uniformly from the legal actions."""
+
+    name = "random"
+
+    def act(self, turns: Turns) -> np.ndarray:
+        actions = np.empty(len(turns), np.int64)
+        pick_uniform(turns.mask, turns.u, actions)
+        return actions
+
+    def probabilities(self, turns: Turns) -> np.ndarray:
+        return turns.mask / turns.mask.sum(axis=1, keepdims=True)
+
+class Lowest(Scripted):
+    name = "lowest"; kind = PLAY_LOWEST
+class Highest(Scripted):
+    name = "highest"; kind = PLAY_HIGHEST
+class LowestSufficient(Scripted):
+    name = "lowest_sufficient"; kind = PLAY_SUFFICIENT
+class Control(Scripted):
+    name = "control"; kind = PLAY_CONTROL
+class Careful(Scripted):
+    name = "careful"; kind = PLAY_CAREFUL
+for p in (Random, Lowest, Highest, LowestSufficient, Control, Careful):
+    register(p.name, p)

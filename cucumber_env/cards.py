@@ -14,6 +14,7 @@ import functools
 import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import SupportsIndex
 
 from cucumber_env.rules import MAX_CARDS, RANKS, Rules
 
@@ -24,7 +25,7 @@ ACTIONS = (*RANKS, *(f"deal {cards}" for cards in range(1, MAX_CARDS + 1)), *ANS
 _IDS = {text: action for action, text in enumerate(ACTIONS)}
 
 
-def action_id(action: str | int) -> int:
+def action_id(action: str | SupportsIndex) -> int:
     """The id of an action given as text or as its id.
 
     >>> action_id("K"), action_id("deal 3"), action_id(21)
@@ -56,14 +57,14 @@ def actions_text(actions: int) -> tuple[str, ...]:
     return tuple(text for action, text in enumerate(ACTIONS) if actions >> action & 1)
 
 
-def hand_text(hand: int) -> str:
+def hand_text(hand: SupportsIndex) -> str:
     """A hand (counts of four bits a rank in one integer) as text, lowest card first; ``-`` if empty.
 
     >>> hand_text(2 << 4 * 0 | 1 << 4 * 12)
     '22A'
     """
-    hand = int(hand)
-    return "".join(rank * (hand >> 4 * index & 15) for index, rank in enumerate(RANKS)) or "-"
+    counts = operator.index(hand)
+    return "".join(rank * (counts >> 4 * index & 15) for index, rank in enumerate(RANKS)) or "-"
 
 
 def parse_hand(text: str) -> int:

@@ -32,13 +32,13 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from cucumber_env import batch, kernel
 from cucumber_env.cards import ACTIONS, action_id, actions_text, check_deal, hand_text, parse_hand
-from cucumber_env.kernel import DEAL, GAME, OVER, PHASES, VIEW, as_records, compile_rules
+from cucumber_env.kernel import DEAL, GAME, OVER, PHASES, PUBLIC, VIEW, as_records, compile_rules
 from cucumber_env.observation import EPISODES, Layout
 from cucumber_env.policies import Turns
 from cucumber_env.records import MatchRecord
@@ -50,7 +50,7 @@ _MOST = (1 << 63) - 1
 
 
 class Game:
-    """One match, or one round, in progress; made by `new`, `from_hands` or `from_record`.
+    """One match, or one round, in progress; made by `new`, `by_hand`, `from_hands` or `from_record`.
 
     Seats count clockwise from 0. Actions are text (``"K"``, ``"deal 3"``, ``"decline"``, ``"chip"``, ``"skip"``) or
     action ids. A pickled or copied game goes on like the original. Two games are equal if they are in the same
@@ -63,7 +63,7 @@ class Game:
     """
 
     def __init__(self, rules: Rules, players: int, episode: str, start: np.ndarray, *, seeded: bool, by_hand: bool):
-        """A game from its first state. For use inside; see `new`, `from_hands` and `from_record`.
+        """A game from its first state. For use inside; see `new`, `by_hand`, `from_hands` and `from_record`.
 
         Args:
             rules, players, episode: As the attributes; checked already.
@@ -83,7 +83,7 @@ class Game:
     def _stand(self, state: bytes, by_hand: bool) -> None:
         """Put the game into a state, given as the bytes of a `GAME` record."""
         self._table = compile_rules(self.rules)
-        self._games = as_records(np.frombuffer(bytearray(state), GAME))
+        self._games = _games_of(state)
         self._public = self._games[0]["public"]
         self._by_hand = by_hand
         self._choices = int(kernel.legal_now(self._table[0], self._games[0]))
@@ -206,8 +206,6 @@ class Game:
         """
         return replay(MatchRecord.parse(text), cls)
 
-    # What is to be done.
-
     @property
     def turn(self) -> int | None:
         """The seat to decide, or None if the episode is over or cards are to be given."""
@@ -228,7 +226,7 @@ class Game:
         """The actions open to the seat to decide, as text, lowest id first; none if nobody is to decide."""
         return list(actions_text(self._choices))
 
-    def play(self, action: str | int) -> None:
+    def play(self, action: str | SupportsIndex) -> None:
         """Play an action of the seat to decide.
 
         Args:
@@ -283,9 +281,9 @@ class Game:
         """
         if self._public["turn"] < 0:
             raise ValueError(f"nobody is to decide (phase {self.phase!r})")
-        views, u, rows = as_records(np.empty(1, VIEW)), np.empty(1), np.zeros(1, np.int64)
-        batch.views(self._games, rows, views)
-        batch.draws(self._games, rows, u)
+        u = np.empty(1)
+        batch.draws(self._games, np.zeros(1, np.int64), u)
+        views = as_records(self._views(self.turn))
         return Turns(self.rules, self.players, self.episode, views, self.action_mask[None], u)
 
     @property
@@ -293,12 +291,12 @@ class Game:
         """int8 ``[A]``, 1 where the action is open to the seat to decide."""
         return np.array([self._choices >> action & 1 for action in range(self.rules.num_actions)], np.int8)
 
-    # What is known.
-
     @property
     def public(self) -> Any:
         """What everybody knows: a copy of the `PUBLIC` record, read as ``game.public.leader``."""
-        return self._games["public"].copy().view(np.recarray)[0]
+        public = np.zeros(1, PUBLIC)
+        public[:] = self._games["public"]
+        return public.view(np.recarray)[0]
 
     def view(self, seat: int | None = None) -> Any:
         """What a seat (by default the one to decide) may know: a `VIEW` record, a copy without any other hand.
@@ -390,12 +388,14 @@ class Game:
         doing = f"seat {self.turn} to decide" if self.turn is not None else self.phase
         return f"<Game of {self.players} players, round {self.round_number}, {doing}>"
 
-    # Copies.
-
     def copy(self) -> Game:
         """The same game once more, to be played on independently."""
         twin = Game.__new__(Game)
-        twin.__setstate__(self.__getstate__())
+        twin.__dict__.update(self.__dict__)
+        twin._given = dict(self._given)
+        twin._moves = list(self._moves)
+        twin._games = _games_of(self.state)
+        twin._public = twin._games[0]["public"]
         return twin
 
     def __copy__(self) -> Game:
@@ -425,8 +425,6 @@ class Game:
             return NotImplemented
         return (self.rules, self._seeded, self.state) == (other.rules, other._seeded, other.state)
 
-    # Records.
-
     def record(self) -> str:
         """The game so far as a match record (see `cucumber_env.records`)."""
         return str(tell(self))
@@ -449,8 +447,6 @@ class Game:
             return None
         seed, game, episode_index = (int(self._games[field][0]) for field in ("seed", "game", "episode"))
         return seed, game, episode_index
-
-    # Inside.
 
     def _seat(self, seat: int | None) -> int:
         """`seat`, checked; the one to decide for None."""
@@ -483,6 +479,11 @@ class Game:
         if self.phase == "play" and ACTIONS[action] not in self.hand(self.turn):
             why = " (no such card in hand)"
         return f"action {ACTIONS[action]!r} of seat {self.turn} is illegal{why}; legal: {', '.join(self.legal())}"
+
+
+def _games_of(state: bytes) -> np.ndarray:
+    """A `GAME` array of one from its bytes, which NumPy copies much faster than records."""
+    return as_records(np.frombuffer(bytearray(state), GAME))
 
 
 def _checked_table(rules: RulesLike, players: int, episode: str) -> tuple[Rules, int]:

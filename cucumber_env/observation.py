@@ -23,6 +23,7 @@ from cucumber_env.compiled import njit
 from cucumber_env.kernel import (
     CHOOSE,
     NUM_RANKS,
+    OVER,
     PLAY,
     REVIVE,
     as_records,
@@ -427,7 +428,7 @@ def put_table(words, at, rules, public, seat, hand, n):
     at = put(words, at, relative_one(public.taker, seat, players), n)
     playing = public.turn == seat and public.phase == PLAY
     at = put(words, at, np.int64(legal(rules, public, hand)) if playing else np.int64(0), NUM_RANKS)
-    left = np.int64(public.hand_size - public.trick)
+    left = np.int64(public.hand_size - public.trick if public.phase == PLAY else 0)
     at = put(words, at, np.int64(1) << public.trick if public.hand_size > 0 else np.int64(0), MAX_CARDS)
     at = put(words, at, (np.int64(1) << left) - 1, MAX_CARDS)
     at = put(words, at, relative_one(public.leader, seat, players), n)
@@ -458,7 +459,7 @@ def put_match(words, at, rules, public, seat, n, total_bits):
         other = other + 1 if other + 1 < players else 0
     at += (total_bits + len(_STEPS)) * n
     at = put(words, at, relative_set(np.int64(public.tied), seat, players), n)
-    left = min(max(np.int64(rules.rounds - public.round_index), 0), MAX_CARDS)
+    left = min(max(np.int64(rules.rounds - public.round_index if public.phase != OVER else 0), 0), MAX_CARDS)
     return put(words, at, (np.int64(1) << left) - 1, MAX_CARDS)
 
 

@@ -420,10 +420,12 @@ def _key(text: str) -> tuple[int, int, int] | None:
     if text == "none":
         return None
     example = "'none' or numbers such as '7, game 0, episode 0'"
-    found = _match(r"(\d{1,20}), game (\d{1,18}), episode (\d{1,18})", text, example)
-    if int(found[1]) >> 64:
-        raise ValueError(f"seed {found[1]} is out of range; allowed: 0 to {(1 << 64) - 1}")
-    return int(found[1]), int(found[2]), int(found[3])
+    found = _match(r"(\d{1,20}), game (\d{1,19}), episode (\d{1,19})", text, example)
+    seed, game, episode_index = map(int, found.groups())
+    for name, number, bits in (("seed", seed, 64), ("game", game, 63), ("episode", episode_index, 63)):
+        if number >> bits:
+            raise ValueError(f"{name} {number} is out of range; allowed: 0 to {(1 << bits) - 1}")
+    return seed, game, episode_index
 
 
 def _round_heading(text: str) -> tuple[int, int, bool]:

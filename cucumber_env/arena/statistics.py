@@ -91,10 +91,13 @@ def paired_difference(first: ArrayLike, second: ArrayLike, *, confidence: float 
 
 
 def student_t(freedom: int, *, confidence: float = 0.95) -> float:
-    """The t with P(|T| < t) = `confidence` at `freedom` degrees of freedom, within 0.5 %.
+    """The t with P(|T| < t) = `confidence` at `freedom` degrees of freedom.
 
     In closed form for one and two degrees; else the expansion round the normal quantile of Abramowitz and
-    Stegun 26.7.5, whose error falls with the fourth power of `freedom` (below 10⁻⁵ from 10 on).
+    Stegun 26.7.5. At 95 % its relative error is 0.0012 for three degrees and below 10⁻⁵ from ten on.
+
+    Raises:
+        ValueError: an argument out of range.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r} is out of range; allowed: above 0 and below 1")

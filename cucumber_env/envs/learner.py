@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cucumber_env import baselines as _baselines  # noqa: F401 (registers the names of the scripted policies)
 from cucumber_env import batch, one_seat, policies
 from cucumber_env.batch import TERMINATED
 from cucumber_env.kernel import NOBODY, VIEW, as_records, compile_rules
@@ -84,19 +85,20 @@ class LearnerGames:
         self._tables = (compile_rules(self.rules), options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the tables of rules and layout, which copies of this process share."""
+        """Everything but layout and rules as compiled code reads them, which all tables of a process share."""
         state = self.__dict__.copy()
-        state["layout"] = (self.episode, self.layout.seats)
-        state["_tables"] = np.array(self._tables[1])
-        return state
+        del state["layout"], state["_tables"]
+        return {**state, "seats_of_layout": self.layout.seats, "options": self._tables[1]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read-only tables again: writeable ones would be another type to compiled code, and compiled anew."""
-        self.__dict__.update(state)
-        episode, seats = state["layout"]
-        self.layout = Layout.of(self.rules, self.num_players, episode, seats)
-        options = state["_tables"]
+        """Records in arrays of this process's own types and read-only tables: else compiled code starts from anew."""
+        seats, options, games = state.pop("seats_of_layout"), np.zeros(1, batch.OPTIONS), state["games"]
+        options[:] = state.pop("options")
         options.flags.writeable = False
+        self.__dict__.update(state)
+        self.games = batch.new_games(len(games))
+        self.games[:] = games
+        self.layout = Layout.of(self.rules, self.num_players, self.episode, seats)
         self._tables = (compile_rules(self.rules), as_records(options))
 
     def name(self, rows: np.ndarray, seeds: np.ndarray | np.uint64, numbers: np.ndarray | int) -> None:

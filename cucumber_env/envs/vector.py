@@ -143,7 +143,7 @@ class SelfPlay:
     def turns(self, rows: np.ndarray | None = None) -> Turns:
         """The decisions that the games of `rows` (all by default) wait for, as policies see them."""
         rows = self._rows if rows is None else np.asarray(rows, np.int64)
-        views = as_records(np.empty(len(rows), VIEW))
+        views = as_records(np.zeros(len(rows), VIEW))
         batch.views(self.games, rows, views)
         return Turns(self.rules, self.num_players, self.episode, views, self.buffers.mask[rows], self.draws(rows))
 

@@ -1,0 +1,155 @@
+"""The command line: what it prints, writes and refuses, and with which exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import evaluate
+from agents.display import show
+from cucumber_env import arena, policies
+from cucumber_env.rules import Rules
+
+SCRIPT = Path(evaluate.__file__)
+
+
+def test_tables_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluate.main(["arena", "lowest", "highest", "--deals", "60", "--seed", "3", "--players", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert lines[0] == "cucumber, 3 players, rounds; 60 duplicate deals (seed 3), 95 % intervals"
+    result = arena.round_robin(["lowest", "highest"], num_players=3, deals=60, seed=3)
+    assert lines[2:] == [*str(arena.matrix_table(result)).splitlines(), "", *str(arena.pair_table(result)).splitlines()]
+
+
+def test_tables_fit_a_terminal() -> None:
+    names = ["random", "lowest", "highest", "lowest_sufficient", "control", "careful"]
+    result = arena.round_robin(names, deals=10)
+    result.names[0] = "checkpoint:runs/a-long-name/[bold]best"
+    for width, broken in ((80, True), (160, False)):
+        drawn = io.StringIO()
+        show(arena.matrix_table(result), Console(file=drawn, force_terminal=True, width=width, color_system=None))
+        lines = drawn.getvalue().splitlines()
+        assert max(map(len, lines)) <= width
+        score = result.against[5][0].score
+        whole = f"{score.mean:.3f} ± {score.half_width:.3f}"
+        assert (whole in drawn.getvalue()) != broken
+        assert "[bold]" in drawn.getvalue()  # names are no markup
+
+
+def test_json_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "result.json"
+    command = ["arena", "lowest", "highest", "--rules", "cucumber,hand_size=3,threshold=21", "--episode", "match"]
+    assert evaluate.main([*command, "--players", "2", "--deals", "50", "--seed", "8", "--json", str(file)]) == 0
+    assert "matches; 50 duplicate deals" in capsys.readouterr().out
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert Rules.from_dict(found["rules"]) == Rules(hand_size=3, threshold=21)
+    assert {key: found[key] for key in ("command", "num_players", "episode", "deals", "seed", "score")} == {
+        "command": "arena",
+        "num_players": 2,
+        "episode": "match",
+        "deals": 50,
+        "seed": 8,
+        "score": "outcome",
+    }
+    assert found["versions"].keys() == {"cucumber_env", "rules", "observation"}
+    result = arena.round_robin(
+        ["lowest", "highest"], rules=found["rules"], num_players=2, episode="match", deals=50, seed=8
+    )
+    assert [(row["policy"], row["field"]) for row in found["against"]] == [
+        (one, field) for one in ("lowest", "highest") for field in ("lowest", "highest")
+    ]
+    assert found["against"][1] == result.against[0][1].to_dict()
+    assert found["pairs"] == [result.pairs[0].to_dict()]
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_same_command_same_bytes_from_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["arena", "random", "highest", "--deals", "40", "--json", "-"]
+    run = subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert json.loads(run.stdout)["policies"] == ["random", "highest"]
+    assert evaluate.main(arguments) == 0
+    assert capsys.readouterr().out == run.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lowest"], "takes two or more policies; names: "),
+        (["lowest", "higest"], "unknown policy 'higest' (did you mean 'highest'?); names: "),
+        (["lowest", "highest", "--players", "8"], "players=8 is out of range; allowed: 2 to 7"),
+        (["lowest", "highest", "--deals", "1"], "deals=1 is out of range; allowed: 2 and more"),
+        (["lowest", "highest", "--seed", "-1"], "seed=-1 is out of range"),
+        (["lowest", "highest", "--rules", "cucumbr"], "unknown preset 'cucumbr' (did you mean 'cucumber'"),
+        (["lowest", "highest", "--rules", "cucumber,hand_size=x"], "hand_size='x' must be an integer"),
+        (
+            ["lowest", "highest", "--json", "/no/such/folder/file"],
+            "json='/no/such/folder/file' must be a file in a folder",
+        ),
+        (["lowest", "checkpoint:no/such/run"], "no agent in no/such/run"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluate.main(["arena", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("evaluate.py: error: ")
+    assert message in err
+
+
+@pytest.mark.parametrize("arguments", [[], ["arna"], ["arena", "lowest", "highest", "--episode", "game"]])
+def test_a_command_that_does_not_exist(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(arguments)
+    assert stop.value.code == 2
+    assert "help" in capsys.readouterr().err
+
+
+def test_help_says_what_every_argument_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(["arena", "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    for argument in ("POLICY ...", "--rules", "--players", "--episode", "--deals", "--seed", "--json"):
+        assert argument in text
+
+
+def test_a_policy_that_fails_ends_with_its_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Broken(policies.Policy):
+        def act(self, turns: policies.Turns) -> np.ndarray:
+            return np.full(len(turns), 99)
+
+    monkeypatch.setitem(policies._FACTORIES, "broken", Broken)
+    assert evaluate.main(["arena", "lowest", "broken", "--deals", "5"]) == 1
+    assert "policy 'broken' chose action 99 in deal" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(arena, "round_robin", interrupted)
+    assert evaluate.main(["arena", "lowest", "highest", "--json", str(tmp_path / "result.json")]) == 130
+    assert capsys.readouterr() == ("", "evaluate.py: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
