@@ -74,6 +74,8 @@ class Config:
     """Names all random numbers of the run."""
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers of policy and value networks."""
+    critic: Literal["perfect", "own"] = "perfect"
+    """What the critic sees: all hands (it is needed in training alone), or what the seat itself sees."""
     learning_rate: float = 2e-3
     """Adam's step size at the start."""
     entropy: float = 0.01
@@ -135,6 +137,7 @@ class Rollout:
 
     Attributes:
         observation: int8 ``[N, W]``.
+        hidden: int8 ``[N, H]``, the hands of the others, for the critic alone.
         mask: bool ``[N, A]``, legal actions.
         action: int64 ``[N]``.
         log_probability: float32 ``[N]`` of the action, when it was taken.
@@ -144,6 +147,7 @@ class Rollout:
     """
 
     observation: np.ndarray
+    hidden: np.ndarray
     mask: np.ndarray
     action: np.ndarray
     log_probability: np.ndarray
@@ -176,6 +180,7 @@ def rollout(network: ActorCritic, table: SelfPlay, *, seed: int, update: int, de
             ).cpu()
             actions[free] = sample(logs.exp().numpy(), table.draws(asked))
             kept["observation"].append(observation)
+            kept["hidden"].append(table.hidden(asked))
             kept["mask"].append(mask[free])
             kept["action"].append(actions[free])
             kept["log_probability"].append(logs.numpy()[np.arange(len(asked)), actions[free]])
@@ -222,7 +227,7 @@ def update(
     """Some epochs of PPO on a batch of decisions; returns the mean of the usual metrics.
 
     Args:
-        batch: observation, mask, action, log_probability, advantage, target, each ``[N, …]``.
+        batch: observation, hidden, mask, action, log_probability, advantage, target, each ``[N, …]``.
         order: Draws the order of the minibatches.
     """
     metrics: dict[str, list[float]] = defaultdict(list)
@@ -242,10 +247,10 @@ def update(
     return {f"losses/{name}": float(np.mean(values)) for name, values in metrics.items()}
 
 
-def minibatches(size: int, minibatch: int, order: np.random.Generator) -> Iterator[Tensor]:
-    """A random division of `size` decisions into parts of nearly equal size, at most `minibatch`."""
-    parts = max(1, -(-size // minibatch))
-    yield from torch.from_numpy(order.permutation(size)).tensor_split(parts)
+def minibatches(size: int, minibatch: int, order: np.random.Generator | None = None) -> Iterator[Tensor]:
+    """A division of `size` decisions into parts of nearly equal size, at most `minibatch`; random, if given an `order`."""
+    rows = torch.arange(size) if order is None else torch.from_numpy(order.permutation(size))
+    yield from rows.tensor_split(max(1, -(-size // minibatch)))
 
 
 def losses(
@@ -259,7 +264,7 @@ def losses(
     ratio = log_ratio.exp()
     advantage = part["advantage"]
     policy_loss = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - clip, 1 + clip)).mean()
-    value_loss = 0.5 * (network.values(observation) - part["target"]).square().mean()
+    value_loss = 0.5 * (network.values(critic_sees(network, part)) - part["target"]).square().mean()
     mean_entropy = entropy(logs, part["mask"]).mean()
     loss = policy_loss + value_loss - entropy_weight * mean_entropy
     with torch.no_grad():
@@ -271,6 +276,12 @@ def losses(
             "clipfrac": ((ratio - 1).abs() > clip).float().mean().item(),
         }
     return loss, seen
+
+
+def critic_sees(network: ActorCritic, part: dict[str, Tensor]) -> Tensor:
+    """What the critic reads of some decisions, float32 ``[B, critic_width]``: the observation, and maybe all hands."""
+    seen = torch.cat([part["observation"], part["hidden"]], dim=1)
+    return seen[:, : network.critic_width].float()
 
 
 class Trainer:
@@ -292,7 +303,9 @@ class Trainer:
             episode=config.episode,
             autoreset=False,
         )
-        self.network = ActorCritic(self.table.layout.size, self.rules.num_actions, config.hidden).to(self.device)
+        width = self.table.layout.size
+        critic_width = width + self.table.hidden().shape[1] if config.critic == "perfect" else width
+        self.network = ActorCritic(width, self.rules.num_actions, config.hidden, critic_width).to(self.device)
         self.network.bf16 = config.precision == "bf16" or (config.precision == "auto" and fast_bf16(self.device))
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate, eps=1e-5)
         self.updates = 0
@@ -334,11 +347,14 @@ class Trainer:
         """The batch that `update` learns from, and the share of the targets' variance that values explain."""
         columns = {
             name: torch.from_numpy(getattr(played, name)).to(self.device)
-            for name in ("observation", "mask", "action", "log_probability")
+            for name in ("observation", "hidden", "mask", "action", "log_probability")
         }
         with torch.no_grad():
-            parts = columns["observation"].split(self.config.minibatch)
-            values = torch.cat([self.network.values(part.float()) for part in parts]).cpu().numpy()
+            parts = minibatches(len(played.action), self.config.minibatch)
+            seen = (
+                critic_sees(self.network, {name: column[rows] for name, column in columns.items()}) for rows in parts
+            )
+            values = torch.cat([self.network.values(part) for part in seen]).cpu().numpy()
         advantage, target = advantages(played, values, scale=self.scale, gae_lambda=self.config.gae_lambda)
         normal = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         columns["advantage"] = torch.from_numpy(normal).to(self.device)
@@ -381,6 +397,7 @@ class Trainer:
             width=self.network.width,
             actions=self.network.actions,
             hidden=self.network.hidden,
+            critic_width=self.network.critic_width,
             training={
                 "updates": self.updates,
                 "turns": self.turns,

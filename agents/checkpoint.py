@@ -33,7 +33,7 @@ class Card:
         players: Seats at the table.
         episode: ``"round"`` or ``"match"``.
         seats: None for the table's own observation layout, 8 for the one that fits every table.
-        width, actions, hidden: Shape of the network.
+        width, actions, hidden, critic_width: Shape of the network.
         training: Whatever the trainer wants to be remembered (settings, steps, seed).
         rules_version, observation_version: Versions that the agent was trained under.
     """
@@ -45,6 +45,7 @@ class Card:
     width: int
     actions: int
     hidden: tuple[int, ...]
+    critic_width: int
     training: dict[str, Any]
     rules_version: int = RULES_VERSION
     observation_version: int = OBSERVATION_VERSION
@@ -130,7 +131,7 @@ def load_agent(folder: str | Path) -> tuple[ActorCritic, Card]:
     """
     folder = Path(folder)
     card = _read_card(folder)
-    network = ActorCritic(card.width, card.actions, card.hidden)
+    network = ActorCritic(card.width, card.actions, card.hidden, card.critic_width)
     try:
         network.load_state_dict(load_file(folder / WEIGHTS))
     except (SafetensorError, RuntimeError, OSError) as error:

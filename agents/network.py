@@ -19,18 +19,22 @@ class ActorCritic(nn.Module):
         width: Numbers in an observation.
         actions: Size of the action space.
         hidden: Widths of the hidden layers of either network.
+        critic_width: Numbers in what the critic sees; an observation, if None.
 
     Attributes:
         bf16: Multiply in bfloat16 (weights, logits and values stay float32): about three times the speed on
             processors that have it.
     """
 
-    def __init__(self, width: int, actions: int, hidden: Sequence[int] = (256, 256)) -> None:
+    def __init__(
+        self, width: int, actions: int, hidden: Sequence[int] = (256, 256), critic_width: int | None = None
+    ) -> None:
         super().__init__()
         self.bf16 = False
+        self.critic_width = width if critic_width is None else critic_width
         self.width, self.actions, self.hidden = width, actions, tuple(hidden)
         self.actor = _perceptron(width, hidden, actions, gain=0.01)
-        self.critic = _perceptron(width, hidden, 1, gain=1.0)
+        self.critic = _perceptron(self.critic_width, hidden, 1, gain=1.0)
 
     def log_probabilities(self, observation: Tensor, mask: Tensor) -> Tensor:
         """Log-probabilities of all actions, float32 ``[B, A]``.
@@ -42,9 +46,9 @@ class ActorCritic(nn.Module):
         logits = self._run(self.actor, observation)
         return torch.log_softmax(logits.masked_fill(~mask, ILLEGAL), dim=-1)
 
-    def values(self, observation: Tensor) -> Tensor:
-        """Expected return of the observing seat, float32 ``[B]``."""
-        return self._run(self.critic, observation).squeeze(-1)
+    def values(self, seen: Tensor) -> Tensor:
+        """Expected return of the observing seat, float32 ``[B]``, from what the critic sees, ``[B, critic_width]``."""
+        return self._run(self.critic, seen).squeeze(-1)
 
     def _run(self, network: nn.Module, observation: Tensor) -> Tensor:
         with torch.autocast(observation.device.type, dtype=torch.bfloat16, enabled=self.bf16):

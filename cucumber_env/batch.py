@@ -28,7 +28,7 @@ from cucumber_env.kernel import (
     stream,
     uniform,
 )
-from cucumber_env.observation import EPISODES, WORDS, encode
+from cucumber_env.observation import COUNT_BITS, EPISODES, WORDS, encode, thermometers
 from cucumber_env.rules import LARGEST, Rules
 
 POINTS, ZERO_SUM, OUTCOME = range(3)
@@ -337,6 +337,23 @@ def views(games, rows, out):
         out[i].public = game.public
         out[i].seat = game.public.turn
         out[i].hand = game.hands[game.public.turn]
+
+
+@njit
+def hidden_hands(games, rows, seats, out):
+    """Write what the seat to move in each game of `rows` does not see: the hands of the others, clockwise.
+
+    `out` is int8 ``[len(rows), (seats - 1) * 52]``: thermometers of the counts by rank, as in the observation.
+    """
+    for i in range(len(rows)):
+        game = games[rows[i]]
+        out[i] = 0
+        seat = game.public.turn
+        for relative in range(min(seats, game.public.players) - 1):
+            seat = seat + 1 if seat + 1 < game.public.players else 0
+            bits = thermometers(game.hands[seat])
+            for k in range(COUNT_BITS):
+                out[i, relative * COUNT_BITS + k] = bits >> k & 1
 
 
 @njit

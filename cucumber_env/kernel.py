@@ -157,6 +157,17 @@ def compile_rules(rules: Rules) -> np.ndarray:
     return as_records(table)
 
 
+def as_table(records: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A read-only array of records of `dtype`, as compiled code takes its tables; a copy of `records`.
+
+    For what comes out of a pickle: that has another type to Numba, for which everything would be compiled anew.
+    """
+    table = np.zeros(len(records), dtype)
+    table[:] = records
+    table.flags.writeable = False
+    return as_records(table)
+
+
 def as_records(array: np.ndarray) -> np.ndarray:
     """A structured array in the form whose records compiled code can read by attribute.
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ DISTANCES = (2, 4, 6, 8, 10, 12, 14, 20)
 """Steps of the thermometer that tells how many points a seat is away from going out."""
 
 _STEPS = np.array(DISTANCES)
-_COUNT_BITS = NUM_RANKS * MAX_COPIES
+COUNT_BITS = NUM_RANKS * MAX_COPIES
 _BOUND_BITS = NUM_RANKS - 1
 WORDS = 32
 """Length of the scratch space that `encode` wants: 64-bit words for the widest layout."""
@@ -142,6 +143,12 @@ class Layout:
             sections.append(Section(name, shape, offset, meaning))
             offset += sections[-1].size
         return cls(rules, num_players, episode, seats or num_players, tuple(sections), -(-offset // 8) * 8)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are the layout itself, made anew in another process."""
+        names = {section.name for section in self.sections}
+        seats = MAX_SEATS if "rules" in names else None
+        return Layout.of, (self.rules, self.num_players, self.episode, seats, "deal" in names)
 
     def section(self, name: str) -> Section:
         """The section called `name`.
@@ -384,8 +391,8 @@ def encode(layout, rules, public, seat, hand, words, out):
     n = np.int64(layout.seats)
     players = public.players
     words[: layout.words] = 0
-    at = put(words, 0, thermometers(hand), _COUNT_BITS)
-    at = put(words, at, thermometers(rules.deck - public.gone - hand), _COUNT_BITS)
+    at = put(words, 0, thermometers(hand), COUNT_BITS)
+    at = put(words, at, thermometers(rules.deck - public.gone - hand), COUNT_BITS)
     at = put_table(words, at, rules, public, seat, hand, n)
     at = put(words, at, relative_set(np.int64(public.seats), seat, players), n)
     at = put(words, at, relative_one(public.dealer, seat, players), n)
@@ -402,7 +409,7 @@ def encode(layout, rules, public, seat, hand, words, out):
     if layout.universal:
         at = put(words, at, np.int64(1) << players - 2, MAX_SEATS - 1)
         at = put(words, at, np.int64(public.match), 1)
-        at = put(words, at, thermometers(rules.deck), _COUNT_BITS)
+        at = put(words, at, thermometers(rules.deck), COUNT_BITS)
         at = put(words, at, layout.rule_bits, _RULE_BITS)
     if layout.history:
         put_history(words, at, public, seat, hand, n)
@@ -471,7 +478,7 @@ def put_history(words, at, public, seat, hand, n):
     for trick in range(MAX_CARDS):
         if public.played[seat, trick] >= 0:
             deal += np.int64(1) << 4 * np.int64(public.played[seat, trick])
-    at = put(words, at, thermometers(deal), _COUNT_BITS)
+    at = put(words, at, thermometers(deal), COUNT_BITS)
     for trick in range(MAX_CARDS):
         at = put(words, at, relative_one(np.int64(public.leaders[trick]), seat, players), n)
     for trick in range(MAX_CARDS):

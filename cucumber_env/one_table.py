@@ -5,7 +5,7 @@ plain int64 array is what Numba recognises fastest (an array of records takes tw
 pickled twenty times), what NumPy copies fastest, and what pickles without further ado. So rules, layout,
 options and game lie in one such array, `new_memory`, followed by the rows that Python reads::
 
-    TABLE | observation of the seat to move | observation of another seat | mask of the seat to move
+    TABLE | observation of seat 0 | of seat 1 | … | mask of the seat to move
 
 What happened in a turn comes back as one integer; see `turn`.
 """
@@ -16,16 +16,21 @@ import numpy as np
 
 from cucumber_env.batch import OPTIONS, OUTCOME, RUNNING, TERMINATED, take_turn
 from cucumber_env.compiled import njit
-from cucumber_env.kernel import GAME, MAX_SEATS, NUM_ACTIONS, RULES, begin, legal_now
-from cucumber_env.observation import LAYOUT, WORDS, encode, spread
+from cucumber_env.kernel import GAME, MAX_SEATS, NUM_ACTIONS, NUM_RANKS, RULES, begin, legal_now
+from cucumber_env.observation import LAYOUT, WORDS, Layout, encode, put, spread, thermometers
 from cucumber_env.one_seat import still_in
+from cucumber_env.rules import MAX_COPIES
+
+_SETTINGS: list[tuple] = [
+    ("rules", RULES),
+    ("layout", LAYOUT),
+    ("options", OPTIONS),
+    ("remove", np.int64),  # 1: seats that are out for good leave the episode
+]
 
 TABLE = np.dtype(
     [
-        ("rules", RULES),
-        ("layout", LAYOUT),
-        ("options", OPTIONS),
-        ("remove", np.int64),  # 1: seats that are out for good leave the episode
+        *_SETTINGS,
         ("game", GAME),
         ("present", np.int64),  # set: seats that have not left the episode
         ("rewards", np.float64, MAX_SEATS),  # of the last turn
@@ -40,7 +45,11 @@ _RECORD = np.dtype((np.record, TABLE))  # what plain Python reads by attribute a
 TABLE_WORDS = TABLE.itemsize // 8
 """Length of a `TABLE` in the memory."""
 
+SETTINGS_WORDS = np.dtype(_SETTINGS, align=True).itemsize // 8
+"""Length of its first fields, which never change: rules, layout, options, mode of elimination."""
+
 MASK_WORDS = -(-NUM_ACTIONS // 8)
+HAND_BITS = NUM_RANKS * MAX_COPIES
 
 ILLEGAL = -1
 PAID, ENDED, CUT, LEFT = 8, 16, 32, 64
@@ -54,7 +63,8 @@ def new_memory(*, rules: np.ndarray, layout: np.ndarray, options: np.ndarray, re
         rules, layout, options: Arrays of one record: `compile_rules`, `Layout.compiled`, `make_options`.
         remove: Whether seats that are out for good leave the episode.
     """
-    memory = np.zeros(TABLE_WORDS + 2 * int(layout["columns"][0]) + MASK_WORDS, np.int64)
+    rows = int(options["players"][0]) * int(layout["columns"][0])
+    memory = np.zeros(TABLE_WORDS + rows + MASK_WORDS, np.int64)
     table = table_in(memory)
     table["rules"], table["layout"], table["options"], table["remove"] = rules, layout, options, remove
     table["game"]["episode"] = -1
@@ -82,18 +92,18 @@ def begin_episode(memory):
     table.present = (1 << players) - 1
     table.rewards[:] = 0
     table.returns[:] = 0
-    _write_rows(memory, table)
+    _write_turn(memory, table)
     return game.public.turn
 
 
 @njit
 def turn(memory, action):
-    """Play `action`, any integer, for the seat to move and write the rows of the next turn.
+    """Play `action`, any integer, for the seat to move and write the rows of the next turn, at the end those of all.
 
     Returns:
         `ILLEGAL`, with nothing played. Else the seat to move (0 when the episode is over) plus: `PAID` if
         somebody's reward is not zero, `ENDED` if the rules ended the episode, `CUT` if the limit of rounds did,
-        and `LEFT` times the set of the seats that leave a running episode.
+        and `LEFT` times the set of the seats that have left an episode which the rules have not ended.
     """
     table = _table(memory)
     game = table.game
@@ -102,23 +112,24 @@ def turn(memory, action):
     rewards = table.rewards
     rewards[:] = 0
     state = take_turn(table.rules, table.options, game, action, rewards)
-    left = np.int64(0)
+    news = np.int64(0)
     if table.remove and state != TERMINATED:
-        left = _leave(table, rewards)
-    news = left * LEFT
+        news = LEFT * _leave(table, rewards)
     for seat in range(game.public.players):
         if rewards[seat] != 0:
             table.returns[seat] += rewards[seat]
             news |= PAID
     if state == RUNNING:
-        _write_rows(memory, table)
+        _write_turn(memory, table)
         return news | game.public.turn
+    for seat in range(game.public.players):
+        _write_observation(memory, table, seat)
     return news | (ENDED if state == TERMINATED else CUT)
 
 
 @njit
 def _leave(table, rewards):
-    """The seats that are now out for good; with ``outcome``, each is paid its part of the losers' −1."""
+    """The seats that are now out for good; under ``outcome`` each is paid its part of the losers' −1."""
     public = table.game.public
     left = np.int64(0)
     for seat in range(public.players):
@@ -131,22 +142,56 @@ def _leave(table, rewards):
 
 
 @njit
-def _write_rows(memory, table):
+def _write_turn(memory, table):
     """Write the observation and the mask of the seat to move."""
-    game = table.game
-    columns = table.layout.columns
-    seat = game.public.turn
-    words = np.zeros(WORDS, np.int64)
-    encode(table.layout, table.rules, game.public, seat, game.hands[seat], words, memory[TABLE_WORDS : TABLE_WORDS + columns])
-    words[0] = legal_now(table.rules, game)
-    spread(words, MASK_WORDS, memory[TABLE_WORDS + 2 * columns :])
+    words = _write_observation(memory, table, table.game.public.turn)
+    words[0] = legal_now(table.rules, table.game)
+    spread(words, MASK_WORDS, memory[len(memory) - MASK_WORDS :])
 
 
 @njit
-def observe_seat(memory, seat):
-    """Write the row of another seat: what `seat` observes now."""
+def _write_observation(memory, table, seat):
+    """Write what `seat` observes into its row; returns the scratch words."""
+    words = np.zeros(WORDS, np.int64)  # not in the table: a block of its own lets the compiler keep fields in registers
+    columns = np.int64(table.layout.columns)
+    start = TABLE_WORDS + seat * columns
+    row = memory[start : start + columns]
+    encode(table.layout, table.rules, table.game.public, seat, table.game.hands[seat], words, row)
+    return words
+
+
+@njit
+def observe(memory, seat):
+    """Write what `seat`, to move or not, observes now into its row."""
+    _write_observation(memory, _table(memory), seat)
+
+
+@njit
+def inform(memory, layout_table, seat, row):
+    """Write what `seat` observes in another layout, such as that of the information state, into an int64 row."""
+    table = _table(memory)
+    words = np.zeros(WORDS, np.int64)
+    encode(layout_table[0], table.rules, table.game.public, seat, table.game.hands[seat], words, row)
+
+
+@njit
+def write_state(memory, row):
+    """Write the global state: what seat 0 observes, then every hand and the seat to move; see `state_size`."""
     table = _table(memory)
     game = table.game
-    start = TABLE_WORDS + table.layout.columns
+    columns = np.int64(table.layout.columns)
     words = np.zeros(WORDS, np.int64)
-    encode(table.layout, table.rules, game.public, seat, game.hands[seat], words, memory[start : start + table.layout.columns])
+    encode(table.layout, table.rules, game.public, 0, game.hands[0], words, row[:columns])
+    words[:] = 0
+    at = np.int64(0)
+    for seat in range(game.public.players):
+        at = put(words, at, thermometers(game.hands[seat]), HAND_BITS)
+    at = HAND_BITS * np.int64(table.layout.seats)
+    if game.public.turn >= 0:
+        put(words, at, np.int64(1) << game.public.turn, table.layout.seats)
+    spread(words, len(row) - columns, row[columns:])
+
+
+def state_size(layout: Layout) -> int:
+    """Width of the global state: the observation, 13 × 4 bits for each seat's hand and one for each seat's turn."""
+    return layout.size + -(-layout.seats * (HAND_BITS + 1) // 8) * 8

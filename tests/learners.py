@@ -8,11 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from cucumber_env.batch import RUNNING
+from cucumber_env.batch import RUNNING, TERMINATED, TRUNCATED
+from cucumber_env.envs.single_agent import CucumberEnv
 from cucumber_env.envs.vector import SelfPlay
 from cucumber_env.policies import Turns
 
 Choice = Callable[[Turns], np.ndarray]
+
+SHORT_MATCHES: dict[str, Any] = {
+    "cucumber": {"preset": "cucumber", "threshold": 9},
+    "three_card": {"preset": "three_card", "threshold": 15},
+    "revival": {"preset": "revival", "hand_size": 2, "threshold": 12},
+    "revival by chip": {"preset": "revival", "revival": "chip", "hand_size": 1, "threshold": 10},
+    "revival by skip": {"preset": "revival", "revival": "skip", "hand_size": 1, "threshold": 10},
+    "sudden death": {"preset": "express", "rounds": 2, "hand_size": 2},
+    "several out": {"preset": "wikipedia", "ranks": "TJA", "hand_size": 2, "threshold": 10, "players": [2, 4]},
+    "literal": {"preset": "literal", "hand_size": 2, "threshold": 20},
+    "concombre": {"preset": "concombre", "threshold": 12},
+    "inverted": {"preset": "inverted", "hand_size": 2, "threshold": 11},
+}
+"""Matches in which much happens soon: elimination, revival, sudden death, dealer's choice."""
 
 
 def any_legal(turns: Turns) -> np.ndarray:
@@ -64,3 +79,15 @@ def life_at(
     life.done = int(at.done[0])
     life.totals = play.games["public"]["totals"][0].tolist()
     return life
+
+
+def play_episode(env: CucumberEnv, choose: Choice = any_legal) -> dict[str, Any]:
+    """Play the episode that has begun; what the learner met and earned."""
+    turns, rewards = [], []
+    while True:
+        turn = env.turns()
+        turns.append((turn.observation[0].tobytes(), turn.mask[0].tobytes()))
+        _, reward, terminated, truncated, info = env.step(int(choose(turn)[0]))
+        rewards.append(reward)
+        if terminated or truncated:
+            return {"turns": turns, "rewards": rewards, "done": TERMINATED if terminated else TRUNCATED, "info": info}

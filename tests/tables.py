@@ -5,7 +5,7 @@ Nothing here knows a rule: every answer comes from `cucumber_env.kernel`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -131,3 +131,39 @@ class Table:
         view["seat"] = seat
         view["hand"] = self.record["hands"][seat]
         return view
+
+
+def dealt(rules: Rules, hands: list[str], *, dealer: int, match: bool = True) -> Table:
+    """A first round with these hands, seat by seat."""
+    table = Table(rules, len(hands))
+    table.start(dealer=dealer, match=match)
+    table.hand_out({seat: ranks_of(hand) for seat, hand in enumerate(hands)}, hand_size=len(hands[0]))
+    return table
+
+
+def all_deals(rules: Rules, num_players: int) -> Iterator[tuple[str, ...]]:
+    """All different deals, a hand of sorted letters for each seat."""
+
+    def give(pile: str, count: int) -> Iterator[tuple[str, ...]]:
+        if count == 0:
+            yield ()
+            return
+        for hand in sorted(hands_of(pile, rules.largest_hand)):
+            left = pile
+            for letter in hand:
+                left = left.replace(letter, "", 1)
+            for others in give(left, count - 1):
+                yield (hand, *others)
+
+    yield from give(rules.ranks * rules.copies, num_players)
+
+
+def hands_of(pile: str, size: int) -> set[str]:
+    """All different hands of a pile."""
+    if size == 0:
+        return {""}
+    return {
+        "".join(sorted(letter + rest, key=RANKS.index))
+        for letter in set(pile)
+        for rest in hands_of(pile.replace(letter, "", 1), size - 1)
+    }

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lockstep import Pair
 from strategies import all_rules, tables
-from tables import Table, packed, ranks_of, unpacked
+from tables import Table, all_deals, dealt, packed, ranks_of, unpacked
 
 from cucumber_env import batch
 from cucumber_env.batch import Buffers, new_games
 from cucumber_env.kernel import GAME, PUBLIC, VIEW, as_records, compile_rules
 from cucumber_env.observation import EPISODES, WORDS, Layout
-from cucumber_env.rules import MAX_SEATS, PRESETS, RANKS, Rules
+from cucumber_env.rules import MAX_SEATS, PRESETS, Rules
 
 
 def observe(layout: Layout, view: np.ndarray) -> np.ndarray:
@@ -175,14 +175,6 @@ def test_bad_layouts_are_refused() -> None:
         Layout.of(Rules(), 3).section("hands")
 
 
-def dealt(rules: Rules, hands: list[str], *, dealer: int, match: bool = True) -> Table:
-    """A first round with these hands."""
-    table = Table(rules, len(hands))
-    table.start(dealer=dealer, match=match)
-    table.hand_out({seat: ranks_of(hand) for seat, hand in enumerate(hands)}, hand_size=len(hands[0]))
-    return table
-
-
 def test_explain() -> None:
     """A position of three players, told in words."""
     table = dealt(Rules(hand_size=3, revival="choice"), ["59K", "38Q", "467"], dealer=0)
@@ -321,34 +313,6 @@ def test_information_states_have_perfect_recall(rules: Rules, num_players: int) 
             known.setdefault(private, set()).add(state)
     assert len(states) >= 15
     assert {len(group) for group in states.values()} == {len(group) for group in known.values()} == {1}
-
-
-def all_deals(rules: Rules, num_players: int) -> Iterator[tuple[str, ...]]:
-    """All different deals, a hand of sorted letters for each seat."""
-
-    def give(pile: str, count: int) -> Iterator[tuple[str, ...]]:
-        if count == 0:
-            yield ()
-            return
-        for hand in sorted(hands_of(pile, rules.largest_hand)):
-            left = pile
-            for letter in hand:
-                left = left.replace(letter, "", 1)
-            for others in give(left, count - 1):
-                yield (hand, *others)
-
-    yield from give(rules.ranks * rules.copies, num_players)
-
-
-def hands_of(pile: str, size: int) -> set[str]:
-    """All different hands of a pile."""
-    if size == 0:
-        return {""}
-    return {
-        "".join(sorted(letter + rest, key=RANKS.index))
-        for letter in set(pile)
-        for rest in hands_of(pile.replace(letter, "", 1), size - 1)
-    }
 
 
 def all_histories(rules: Rules, deal: tuple[str, ...]) -> Iterator[tuple[Table, list[tuple[int, int]]]]:

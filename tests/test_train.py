@@ -42,7 +42,7 @@ def chain(*steps: tuple[list[int], list[int], list[list[float]]]) -> train.Rollo
         )
         at += len(games)
     empty = np.zeros(0)
-    return train.Rollout(empty, empty, empty, empty, made, turns=at)
+    return train.Rollout(empty, empty, empty, empty, empty, made, turns=at)
 
 
 def test_advantages_follow_each_seats_own_decisions() -> None:

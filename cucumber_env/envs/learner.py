@@ -10,7 +10,7 @@ import numpy as np
 from cucumber_env import baselines as _baselines  # noqa: F401 (registers the names of the scripted policies)
 from cucumber_env import batch, one_seat, policies
 from cucumber_env.batch import TERMINATED
-from cucumber_env.kernel import NOBODY, VIEW, as_records, compile_rules
+from cucumber_env.kernel import NOBODY, VIEW, as_records, as_table, compile_rules
 from cucumber_env.observation import Layout
 from cucumber_env.policies import Policy, Turns
 from cucumber_env.rewards import reward_range
@@ -91,15 +91,13 @@ class LearnerGames:
         return {**state, "seats_of_layout": self.layout.seats, "options": self._tables[1]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Records in arrays of this process's own types and read-only tables: else compiled code starts from anew."""
-        seats, options, games = state.pop("seats_of_layout"), np.zeros(1, batch.OPTIONS), state["games"]
-        options[:] = state.pop("options")
-        options.flags.writeable = False
+        """Records in arrays of this process's own types, see `as_table`."""
+        seats, options, games = state.pop("seats_of_layout"), state.pop("options"), state["games"]
         self.__dict__.update(state)
         self.games = batch.new_games(len(games))
         self.games[:] = games
         self.layout = Layout.of(self.rules, self.num_players, self.episode, seats)
-        self._tables = (compile_rules(self.rules), as_records(options))
+        self._tables = (compile_rules(self.rules), as_table(options, batch.OPTIONS))
 
     def name(self, rows: np.ndarray, seeds: np.ndarray | np.uint64, numbers: np.ndarray | int) -> None:
         """Make `rows` the games `numbers` under `seeds` (words of `batch.seed_word`); `begin` starts at episode 0."""

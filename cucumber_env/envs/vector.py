@@ -9,8 +9,8 @@ import numpy as np
 
 from cucumber_env import batch
 from cucumber_env.batch import Buffers
-from cucumber_env.kernel import VIEW, as_records, compile_rules
-from cucumber_env.observation import Layout
+from cucumber_env.kernel import VIEW, as_records, as_table, compile_rules
+from cucumber_env.observation import COUNT_BITS, Layout
 from cucumber_env.policies import Turns
 from cucumber_env.rules import Rules
 
@@ -79,15 +79,29 @@ class SelfPlay:
             chip_cost=chip_cost,
         )
         self.layout = Layout.of(self.rules, self.num_players, episode, seats)
-        self.games = batch.new_games(self.num_games)
         self.turns_played = 0
         width = self.layout.size if observe else 0
-        self.buffers = Buffers.new(self.num_games, width, self.rules.num_actions, self.num_players)
+        games = batch.new_games(self.num_games)
+        self._own(games, Buffers.new(self.num_games, width, self.rules.num_actions, self.num_players))
+
+    def _own(self, games: np.ndarray, buffers: Buffers) -> None:
+        self.games, self.buffers = games, buffers
         self._tables = (compile_rules(self.rules), self.layout.compiled, self.options)
-        self._words = (
-            self.buffers.observation.view(np.int64) if observe else np.zeros((self.num_games, 0), np.int64)
-        )
+        columns = buffers.observation.shape[1] // 8
+        self._words = buffers.observation.view(np.int64) if columns else np.zeros((self.num_games, 0), np.int64)
         self._rows = np.arange(self.num_games)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what can be made again: tables and views of the buffers."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_tables", "_words", "_rows")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Records in arrays of this process's own types, see `as_table`."""
+        self.__dict__.update(state)
+        self.options = as_table(state["options"], batch.OPTIONS)
+        games = batch.new_games(self.num_games)
+        games[:] = state["games"]
+        self._own(games, state["buffers"])
 
     def reset(
         self,
@@ -147,8 +161,19 @@ class SelfPlay:
         batch.views(self.games, rows, views)
         return Turns(self.rules, self.num_players, self.episode, views, self.buffers.mask[rows], self.draws(rows))
 
+    def hidden(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """What the seats to move do not see: the hands of the others, int8 ``[k, (seats - 1) * 52]``.
+
+        For critics in training and for spectators; no policy is ever given this. Opponents clockwise, each with
+        thermometers of the counts by rank, as in the observation.
+        """
+        rows = self._rows if rows is None else np.asarray(rows, np.int64)
+        hands = np.empty((len(rows), (self.layout.seats - 1) * COUNT_BITS), np.int8)
+        batch.hidden_hands(self.games, rows, self.layout.seats, hands)
+        return hands
+
     def draws(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """The uniform numbers float64 ``[k]`` in [0, 1) that belong to the coming decisions of `rows` (all by default)."""
+        """The uniform numbers in [0, 1) that belong to the coming decisions of `rows` (all by default), float64 ``[k]``."""
         rows = self._rows if rows is None else np.asarray(rows, np.int64)
         u = np.empty(len(rows))
         batch.draws(self.games, rows, u)

@@ -1,0 +1,59 @@
+"""Plays a little of everything compiled and prints a digest of every byte that comes out.
+
+Run by tests/test_lanes.py with the JIT on, off, and with checked indices: all must print the same line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import warnings
+
+import numpy as np
+
+from cucumber_env import baselines, policies
+from cucumber_env.compiled import config
+from cucumber_env.determinise import worlds
+from cucumber_env.envs.vector import SelfPlay
+from cucumber_env.rules import Rules
+
+TABLES = [
+    (Rules(hand_size=3, threshold=20), 4, "match"),
+    (Rules.preset("concombre", threshold=15), 8, "match"),
+    (Rules(revival="choice", threshold=5, hand_size=2, payer="non_winners", tie="all"), 5, "match"),
+    (Rules(), 3, "round"),
+    (Rules(end="fixed_rounds", threshold=None, rounds=2, hand_size=2, payer="lowest", penalty="own"), 3, "match"),
+]
+
+
+def play(rules: Rules, num_players: int, episode: str, *, steps: int, digest: hashlib._Hash) -> None:
+    """Two games side by side at random, all seats looked at, two worlds drawn for each."""
+    for seats in (None, 8):
+        table = SelfPlay(rules, num_games=2, num_players=num_players, episode=episode, seats=seats)
+        at = table.reset(seed=7)
+        for _ in range(steps):
+            for out in (table.games, at.observation, at.mask, at.rewards, at.turn, at.done):
+                digest.update(np.ascontiguousarray(out).tobytes())
+            turns = table.turns()
+            digest.update(turns.observe(history=True).tobytes())
+            digest.update(worlds(rules, turns.views, count=2, keys=np.arange(2, dtype=np.uint64)).tobytes())
+            actions = policies.make("random").act(turns)
+            for name in sorted(baselines.BASELINES):
+                digest.update(np.asarray(policies.make(name).act(turns), np.int64).tobytes())
+            at = table.step(actions)
+
+
+def main() -> None:
+    """Print the digest and what kind of code made it."""
+    if config.DISABLE_JIT:
+        np.seterr(over="ignore")  # hashes wrap round, which plain Python warns about
+    warnings.simplefilter("error")
+    steps = int(sys.argv[1])
+    digest = hashlib.sha256()
+    for rules, num_players, episode in TABLES:
+        play(rules, num_players, episode, steps=steps, digest=digest)
+    print(digest.hexdigest(), f"jit={not config.DISABLE_JIT}", f"boundscheck={config.BOUNDSCHECK}")
+
+
+if __name__ == "__main__":
+    main()
