@@ -248,7 +248,7 @@ def update(
 
 
 def minibatches(size: int, minibatch: int, order: np.random.Generator | None = None) -> Iterator[Tensor]:
-    """A division of `size` decisions into parts of nearly equal size, at most `minibatch`; random, if given an `order`."""
+    """A division of `size` decisions into nearly equal parts of at most `minibatch`; random, if given an `order`."""
     rows = torch.arange(size) if order is None else torch.from_numpy(order.permutation(size))
     yield from rows.tensor_split(max(1, -(-size // minibatch)))
 

@@ -36,7 +36,7 @@ def raw_env(*, width: int) -> AECEnv:
 class DoNothing(AECEnv):
     """Four agents take 28 turns; the first one pays a point at the end."""
 
-    metadata = {"name": "do_nothing_v0", "render_modes": [], "is_parallelizable": False}
+    metadata = {"name": "do_nothing_v0", "render_modes": [], "is_parallelizable": False}  # noqa: RUF012
 
     def __init__(self, *, width: int):
         self.possible_agents = [f"player_{i}" for i in range(NUM_AGENTS)]

@@ -172,7 +172,7 @@ def penalties(rules: Any, plays: list[Play]) -> dict[int, int]:
     highest = max(points(rules, rank) for _, rank in plays)
     if rules.penalty == "own":
         return {seat: points(rules, card_of[seat]) for seat in payers(rules, plays)}
-    return {seat: highest for seat in payers(rules, plays)}
+    return dict.fromkeys(payers(rules, plays), highest)
 
 
 def is_over_threshold(rules: Any, total: int) -> bool:
@@ -296,7 +296,7 @@ class ReferenceGame:
         self.leader = round_leader(self.rules, self.seats, dealer)
         self.hand_size: int | None = None
         self.hands: dict[int, list[int]] = {seat: [] for seat in range(self.num_players)}
-        self.bounds = {seat: (0, ACE) for seat in range(self.num_players)}
+        self.bounds = dict.fromkeys(range(self.num_players), (0, ACE))
         self.plays: list[Play] = []
         self.tricks: list[dict[str, Any]] = []
         self.phase = "choose"

@@ -24,7 +24,7 @@ from cucumber_env.batch import REWARDS
 from cucumber_env.cards import ACTIONS
 from cucumber_env.kernel import OVER, VIEW, as_records, compile_rules
 from cucumber_env.observation import Layout
-from cucumber_env.one_table import CUT, ENDED, LEFT, PAID, SETTINGS_WORDS, TABLE_WORDS
+from cucumber_env.one_table import CUT, ENDED, ILLEGAL, LEFT, PAID, SETTINGS_WORDS, TABLE_WORDS
 from cucumber_env.policies import Turns
 from cucumber_env.rewards import reward_range
 from cucumber_env.rules import Rules
@@ -34,7 +34,6 @@ Observation = dict[str, np.ndarray]
 ELIMINATIONS = ("wait", "remove")
 RENDER_MODES = ("human", "ansi")
 
-_AFTER_RESET = {"rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents", "agents"}
 _VIEWS = ("_table", "_rows", "_mask", "_earned", "_returns")
 
 
@@ -61,9 +60,22 @@ class _AgentIter(AECIterable[str, Observation, int]):
 
     def __iter__(self) -> Iterator[str]:
         env, left = self.env, self.max_iter
-        while env.agents and left > 0:
+        while env._agents and left > 0:
             left -= 1
-            yield env.agent_selection
+            yield env._agent_selection
+
+
+def _after_reset(name: str, doc: str) -> Any:
+    """A property that exists after the first reset alone; the class itself uses the attribute behind it."""
+    private = f"_{name}"
+
+    def get(env: CucumberAEC) -> Any:
+        try:
+            return getattr(env, private)
+        except AttributeError:
+            raise AttributeError(f"{name} cannot be accessed before reset") from None
+
+    return property(get, lambda env, value: setattr(env, private, value), doc=doc)
 
 
 class CucumberAEC(AECEnv[str, Observation, int]):
@@ -99,6 +111,13 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         "is_parallelizable": False,
         "render_fps": 1,
     }
+
+    agents = _after_reset("agents", "Agents that have not left the episode.")
+    agent_selection = _after_reset("agent_selection", "The agent that is to step.")
+    rewards = _after_reset("rewards", "What every agent was paid by the last step.")
+    terminations = _after_reset("terminations", "Whether the rules have ended the episode for an agent.")
+    truncations = _after_reset("truncations", "Whether the limit of rounds has ended the episode for an agent.")
+    infos = _after_reset("infos", '``{"action_mask": int8 [A]}`` of every agent, all zeros unless it is to move.')
 
     _mover: str | None
     """Agent to move, None when the episode is over."""
@@ -138,6 +157,9 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self._make_spaces()
         self._seat = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        self._nothing = dict.fromkeys(self.possible_agents, 0.0)
+        self._nobody = dict.fromkeys(self.possible_agents, False)
+        self._no_action = np.zeros(self.rules.num_actions, np.int8)
         self._memory = one_table.new_memory(
             rules=compile_rules(self.rules),
             layout=self.layout.compiled,
@@ -196,14 +218,13 @@ class CucumberAEC(AECEnv[str, Observation, int]):
             self._table["game"]["episode"] = -1
             self._seeded = True
         seat = one_table.begin_episode(self._memory)
-        agents = self.agents = self.possible_agents[:]
-        self.rewards = dict.fromkeys(agents, 0.0)
-        self._cumulative_rewards = dict.fromkeys(agents, 0.0)
-        self.terminations = dict.fromkeys(agents, False)
-        self.truncations = dict.fromkeys(agents, False)
-        masks = np.zeros((len(agents), self.rules.num_actions), np.int8)
-        self._idle = {agent: {"action_mask": mask} for agent, mask in zip(agents, masks, strict=True)}
-        self.infos = self._idle.copy()
+        agents = self._agents = self.possible_agents[:]
+        self._rewards = self._nothing.copy()
+        self._cumulative_rewards = self._nothing.copy()
+        self._terminations = self._nobody.copy()
+        self._truncations = self._nobody.copy()
+        self._idle = {agent: {"action_mask": self._no_action.copy()} for agent in agents}
+        self._infos = self._idle.copy()
         self._skip_agent_selection = None
         self._paid = False  # whether some reward is not zero
         self._final = False  # whether the rows of all seats are those of the end
@@ -213,8 +234,8 @@ class CucumberAEC(AECEnv[str, Observation, int]):
             self.render()
 
     def _give_turn(self, agent: str) -> None:
-        self._mover = self.agent_selection = agent
-        self.infos[agent] = {"action_mask": self._mask.copy()}
+        self._mover = self._agent_selection = agent
+        self._infos[agent] = {"action_mask": self._mask.copy()}
 
     def step(self, action: int | None) -> None:
         """Play `action` for the selected agent; an agent that is dead takes None and leaves.
@@ -222,23 +243,26 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         Raises:
             ValueError, TypeError: an action that is illegal, or that is no integer; names agent and legal actions.
         """
-        agent = self.agent_selection
+        agent = self._agent_selection
         if agent is not self._mover or type(action) is not int:
-            if self.terminations[agent] or self.truncations[agent]:
+            if self._terminations[agent] or self._truncations[agent]:
                 self._was_dead_step(action)
                 return
             action = self._as_action(action)
-        news = one_table.turn(self._memory, action)
-        if news < 0:
+        try:
+            news = one_table.turn(self._memory, action)
+        except OverflowError:  # beyond 64 bits
+            news = ILLEGAL
+        if news == ILLEGAL:
             self._refuse(action)
             return
         self._cumulative_rewards[agent] = 0.0
         if self._paid:
             self._clear_rewards()
-        self.infos[agent] = self._idle[agent]
+        self._infos[agent] = self._idle[agent]
         if news < PAID:
-            self._mover = self.agent_selection = agent = self.possible_agents[news]
-            self.infos[agent] = {"action_mask": self._mask.copy()}
+            self._mover = self._agent_selection = agent = self.possible_agents[news]
+            self._infos[agent] = {"action_mask": self._mask.copy()}
         else:
             self._settle(news)
         if self._prints:
@@ -251,56 +275,56 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         if news & (ENDED | CUT):
             self._mover = None
             self._final = True
-            self.agent_selection = self.agents[0]
+            self._agent_selection = self._agents[0]
         else:
             self._give_turn(self.possible_agents[news % PAID])
-        for agent in self.agents:
+        for agent in self._agents:
             if news & ENDED or news // LEFT >> self._seat[agent] & 1:
-                self.terminations[agent] = True
+                self._terminations[agent] = True
             elif news & CUT:
-                self.truncations[agent] = True
+                self._truncations[agent] = True
         if self._mover is not None:
             self._deads_step_first()
 
     def _pay(self, rewards: list[float]) -> None:
         """Hand out rewards, one a seat, to the agents that are left."""
-        for agent in self.agents:
+        for agent in self._agents:
             reward = rewards[self._seat[agent]]
-            self.rewards[agent] = reward
+            self._rewards[agent] = reward
             self._cumulative_rewards[agent] += reward
         self._paid = True
 
     def _clear_rewards(self) -> None:
-        for agent in self.rewards:
-            self.rewards[agent] = 0.0  # the base class writes integers
+        for agent in self._rewards:
+            self._rewards[agent] = 0.0  # the base class writes integers
         self._paid = False
 
     def _was_dead_step(self, action: int | None) -> None:
         """As in the base class, in a third of the time."""
         if action is not None:
             raise ValueError("when an agent is dead, the only valid action is None")
-        agent = self.agent_selection
-        terminations, truncations = self.terminations, self.truncations
+        agent = self._agent_selection
+        terminations, truncations = self._terminations, self._truncations
         assert terminations[agent] or truncations[agent], "an agent that was not dead as attempted to be removed"
-        for table in (terminations, truncations, self.rewards, self._cumulative_rewards, self.infos):
+        for table in (terminations, truncations, self._rewards, self._cumulative_rewards, self._infos):
             del table[agent]
-        self.agents.remove(agent)
-        for other in self.agents:
+        self._agents.remove(agent)
+        for other in self._agents:
             if terminations[other] or truncations[other]:
                 if self._skip_agent_selection is None:
                     self._skip_agent_selection = agent
-                self.agent_selection = other
+                self._agent_selection = other
                 break
         else:
             if self._skip_agent_selection is not None:
-                self.agent_selection = self._skip_agent_selection
+                self._agent_selection = self._skip_agent_selection
             self._skip_agent_selection = None
         self._clear_rewards()
 
     def _as_action(self, action: Any) -> int:
         """`action` as an int. Raises TypeError unless it is an integer, which a bool is not."""
-        if self.agent_selection != self._mover:
-            raise ValueError(f"{self.agent_selection} is selected, but {self._mover} is to move")
+        if self._agent_selection != self._mover:
+            raise ValueError(f"{self._agent_selection} is selected, but {self._mover} is to move")
         if not isinstance(action, bool | np.bool_):
             try:
                 return operator.index(action)
@@ -326,7 +350,7 @@ class CucumberAEC(AECEnv[str, Observation, int]):
             EnvLogger.error_observe_before_reset()
         if agent != self._mover and not self._final:
             one_table.observe(self._memory, self._seat[agent])
-        mask = self._mask if agent == self._mover else np.zeros_like(self._mask)
+        mask = self._mask if agent == self._mover else self._no_action
         return {"observation": self._rows[agent].copy(), "action_mask": mask.copy()}
 
     def last(self, observe: bool = True) -> tuple[Observation | None, float, bool, bool, dict[str, Any]]:
@@ -335,14 +359,14 @@ class CucumberAEC(AECEnv[str, Observation, int]):
 
         The two masks are one array, and `observe` is not called.
         """
-        agent = self.agent_selection
-        info = self.infos[agent]
+        agent = self._agent_selection
+        info = self._infos[agent]
         observation = None
         if observe:
             if agent is not self._mover and not self._final:
                 one_table.observe(self._memory, self._seat[agent])
             observation = {"observation": self._rows[agent].copy(), "action_mask": info["action_mask"]}
-        return observation, self._cumulative_rewards[agent], self.terminations[agent], self.truncations[agent], info
+        return observation, self._cumulative_rewards[agent], self._terminations[agent], self._truncations[agent], info
 
     def agent_iter(self, max_iter: int = 2**63) -> AECIterable[str, Observation, int]:
         """Agents in the order in which they are to call `step`, until all have left or `max_iter` turns are over."""
@@ -404,17 +428,17 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         """A copy of everything that a game in progress is, cheap enough for search."""
         return Snapshot(
             self._memory.copy(),
-            self.agents[:],
-            self.agent_selection,
+            self._agents[:],
+            self._agent_selection,
             self._skip_agent_selection,
             self._mover,
             self._final,
             self._paid,
-            self.rewards.copy(),
+            self._rewards.copy(),
             self._cumulative_rewards.copy(),
-            self.terminations.copy(),
-            self.truncations.copy(),
-            self.infos.copy(),
+            self._terminations.copy(),
+            self._truncations.copy(),
+            self._infos.copy(),
             self._idle.copy(),
         )
 
@@ -433,17 +457,17 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         ):
             raise ValueError("state was taken from an environment made with other arguments")
         self._memory[:] = state.memory
-        self.agents = state.agents[:]
-        self.agent_selection = state.selected
+        self._agents = state.agents[:]
+        self._agent_selection = state.selected
         self._skip_agent_selection = state.skipped
         self._mover = state.mover
         self._final = state.final
         self._paid = state.paid
-        self.rewards = state.rewards.copy()
+        self._rewards = state.rewards.copy()
         self._cumulative_rewards = state.cumulative.copy()
-        self.terminations = state.terminations.copy()
-        self.truncations = state.truncations.copy()
-        self.infos = state.infos.copy()
+        self._terminations = state.terminations.copy()
+        self._truncations = state.truncations.copy()
+        self._infos = state.infos.copy()
         self._idle = state.idle.copy()
         self._seeded = self._begun = True
 
@@ -451,13 +475,9 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         return {name: value for name, value in self.__dict__.items() if name not in _VIEWS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        for name, value in state.items():  # not through __dict__, which would slow attributes down
+            setattr(self, name, value)
         self._attach()
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _AFTER_RESET:
-            raise AttributeError(f"{name} cannot be accessed before reset")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def render(self) -> str | None:
         """The table as the seat to move sees it: text in mode ``ansi``, printed in mode ``human``, else nothing."""

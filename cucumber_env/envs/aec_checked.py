@@ -16,12 +16,12 @@ class _AgentIter(AECIterable[str, Observation, int]):
 
     def __iter__(self) -> Iterator[str]:
         env, left = self.env, self.max_iter
-        while env.agents and left > 0:
+        while env._agents and left > 0:
             left -= 1
             if not env._has_updated:
                 raise AssertionError("need to call step() or reset() in a loop over `agent_iter`")
             env._has_updated = False
-            yield env.agent_selection
+            yield env._agent_selection
 
 
 class CheckedCucumberAEC(CucumberAEC):
@@ -77,16 +77,16 @@ class CheckedCucumberAEC(CucumberAEC):
         if not self._begun:
             EnvLogger.error_step_before_reset()
         self._has_updated = True
-        if not self.agents:
+        if not self._agents:
             EnvLogger.warn_step_after_terminated_truncated()
             return
         if type(action) is not int or not 0 <= action < self._num_actions:
             self._check_in_space(action)
-        super().step(action)
+        CucumberAEC.step(self, action)  # super() costs more than the checks
 
     def _check_in_space(self, action: Any) -> None:
-        agent = self.agent_selection
-        if action is None and (self.terminations[agent] or self.truncations[agent]):
+        agent = self._agent_selection
+        if action is None and (self._terminations[agent] or self._truncations[agent]):
             return
         if isinstance(action, bool) or not self.action_spaces[agent].contains(action):
             raise AssertionError("action is not in action space")
@@ -94,23 +94,23 @@ class CheckedCucumberAEC(CucumberAEC):
     def _refuse(self, action: int) -> None:
         """End the episode: the offender's return is the least there is, the others share what it loses."""
         EnvLogger.warn_on_illegal_move()
-        offender = self.agent_selection
-        others = [agent for agent in self.agents if agent != offender]
+        offender = self._agent_selection
+        others = [agent for agent in self._agents if agent != offender]
         penalty = self.reward_range[0] - float(self._returns[self._seat[offender]])
         rewards = dict.fromkeys(others, self._share(penalty, len(others)))
         rewards[offender] = penalty
         self._cumulative_rewards[offender] = 0.0
         self._clear_rewards()
         self._pay([rewards.get(agent, 0.0) for agent in self.possible_agents])
-        self.terminations = dict.fromkeys(self.agents, True)
-        self.infos[offender] = self._idle[offender]
+        self._terminations = dict.fromkeys(self._agents, True)
+        self._infos[offender] = self._idle[offender]
         self._mover = None
-        self.agent_selection = self.agents[0]
+        self._agent_selection = self._agents[0]
 
     def _share(self, penalty: float, others: int) -> float:
         """What each of `others` gets when an offender is paid `penalty`."""
         if self.reward == "points":
             return 0.0
         if self.reward == "outcome":  # seats that have left were paid their part of the losers' −1
-            penalty -= (len(self.possible_agents) - len(self.agents)) / (len(self.possible_agents) - 1)
+            penalty -= (len(self.possible_agents) - len(self._agents)) / (len(self.possible_agents) - 1)
         return -penalty / others

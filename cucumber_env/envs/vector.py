@@ -173,7 +173,7 @@ class SelfPlay:
         return hands
 
     def draws(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """The uniform numbers in [0, 1) that belong to the coming decisions of `rows` (all by default), float64 ``[k]``."""
+        """The uniform numbers in [0, 1) of the coming decisions of `rows` (all by default), float64 ``[k]``."""
         rows = self._rows if rows is None else np.asarray(rows, np.int64)
         u = np.empty(len(rows))
         batch.draws(self.games, rows, u)
