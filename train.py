@@ -39,7 +39,7 @@ from rich.console import Console
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from agents.checkpoint import Card, as_floats, load_training, save_agent
+from agents.checkpoint import Card, load_training, save_agent
 from agents.display import Progress, show
 from agents.network import ActorCritic, entropy
 from agents.policy import NetworkPolicy
@@ -176,7 +176,7 @@ def rollout(network: ActorCritic, table: SelfPlay, *, seed: int, update: int, de
         if len(asked):
             observation = at.observation[asked]
             logs = network.log_probabilities(
-                as_floats(observation, device), torch.from_numpy(mask[free]).to(device)
+                torch.from_numpy(observation).to(device), torch.from_numpy(mask[free]).to(device)
             ).cpu()
             actions[free] = sample(logs.exp().numpy(), table.draws(asked))
             kept["observation"].append(observation)
@@ -257,8 +257,7 @@ def losses(
     network: ActorCritic, part: dict[str, Tensor], *, clip: float, entropy_weight: float
 ) -> tuple[Tensor, dict[str, float]]:
     """PPO's clipped objective (Schulman et al. 2017), squared value error and entropy bonus of a minibatch."""
-    observation = part["observation"].float()
-    logs = network.log_probabilities(observation, part["mask"])
+    logs = network.log_probabilities(part["observation"], part["mask"])
     chosen = logs.gather(1, part["action"][:, None]).squeeze(1)
     log_ratio = chosen - part["log_probability"]
     ratio = log_ratio.exp()
@@ -279,9 +278,8 @@ def losses(
 
 
 def critic_sees(network: ActorCritic, part: dict[str, Tensor]) -> Tensor:
-    """What the critic reads of some decisions, float32 ``[B, critic_width]``: the observation, and maybe all hands."""
-    seen = torch.cat([part["observation"], part["hidden"]], dim=1)
-    return seen[:, : network.critic_width].float()
+    """What the critic reads of some decisions, int8 ``[B, critic_width]``: the observation, and maybe all hands."""
+    return torch.cat([part["observation"], part["hidden"]], dim=1)[:, : network.critic_width]
 
 
 class Trainer:

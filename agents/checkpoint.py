@@ -158,8 +158,3 @@ def _read_card(folder: Path) -> Card:
     if card.layout.size != card.width:
         raise ValueError(f"{folder / CARD}: width {card.width} is not that of its table, {card.layout.size}")
     return card
-
-
-def as_floats(observation: Any, device: torch.device | str = "cpu") -> torch.Tensor:
-    """An int8 observation array as the float32 tensor that the network reads."""
-    return torch.from_numpy(observation).to(device).float()

@@ -40,7 +40,7 @@ class ActorCritic(nn.Module):
         """Log-probabilities of all actions, float32 ``[B, A]``.
 
         Args:
-            observation: ``[B, width]``, in the dtype of the weights.
+            observation: ``[B, width]``, of any dtype; int8 as the environments write it.
             mask: bool ``[B, A]``, legal actions; at least one a row.
         """
         logits = self._run(self.actor, observation)
@@ -51,8 +51,9 @@ class ActorCritic(nn.Module):
         return self._run(self.critic, seen).squeeze(-1)
 
     def _run(self, network: nn.Module, observation: Tensor) -> Tensor:
+        numbers = observation.to(torch.bfloat16 if self.bf16 else torch.float32)
         with torch.autocast(observation.device.type, dtype=torch.bfloat16, enabled=self.bf16):
-            return network(observation).float()
+            return network(numbers).float()
 
 
 def entropy(log_probabilities: Tensor, mask: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from agents.checkpoint import Card, as_floats, load_agent
+from agents.checkpoint import Card, load_agent
 from agents.network import ActorCritic
 from cucumber_env.policies import Policy, Turns
 from cucumber_env.rules import MAX_SEATS, Rules
@@ -46,7 +46,7 @@ class NetworkPolicy(Policy):
         # An agent of rounds may play whole matches: it then sees its round and not the totals.
         observation = replace(turns, episode=self.card.episode).observe(self.card.seats)
         mask = torch.from_numpy(np.ascontiguousarray(turns.mask)).to(device).bool()
-        logs = self.network.log_probabilities(as_floats(observation, device), mask)
+        logs = self.network.log_probabilities(torch.from_numpy(observation).to(device), mask)
         if self.greedy:
             return np.eye(logs.shape[1], dtype=np.float32)[logs.argmax(-1).cpu().numpy()]
         return np.asarray(logs.exp().cpu().numpy())

@@ -27,14 +27,18 @@ Arguments
     ``episode`` is a whole ``"match"`` or a single ``"round"``.
 
 Observation
-    Binary, seen from the agent's seat: its hand, the cards that are unseen, the table, what the others can still hold, and
-    in matches the standing. ``env.layout`` says which number means what, names the parts
-    (``env.layout.views(observation["observation"])``) and writes one out (``env.layout.explain(...)``). Any agent may be
-    observed at any time. ``env.information_state(agent)`` adds its deal and all that was played in the round, in order.
+    Binary, seen from the agent's seat: its hand, the cards that are unseen, the table, what the others can still hold,
+    and in matches the standing. ``env.layout`` says which number means what, names the parts
+    (``env.layout.views(observation["observation"])``) and writes one out (``env.layout.explain(...)``). Any agent may
+    be observed at any time. ``env.information_state(agent)`` adds its deal and all that was played in the round.
 
 Mask
     ``observation["action_mask"]``, and the same in ``infos[agent]["action_mask"]``, the only key there: int8, all zeros
     for every agent that is not to move. Whoever takes a trick leads the next one, so an agent may act twice running.
+
+Opponents
+    ``env.turns()`` is the decision that is due as the policies of this package take it:
+    ``env.step(policies.make("highest").act(env.turns())[0])``.
 
 Rewards
     They come when a round is settled (last tricks alone cost points), so mostly on other agents' moves: take them from
@@ -46,16 +50,16 @@ Rewards
         That plus the mean penalty of the other seats in the round. Every round sums to zero.
     ``outcome``
         For matches. +1 to the winner, −1/(n−1) to each of the others; under ``first_out_loses`` the losers share −1 and
-        the others +1. Every match sums to zero. A truncated one pays nothing more.
+        the others +1. Every match sums to zero, unless it is truncated: that pays nothing to those still in.
 
-    Sudden death settles places, not points. ``chip_cost`` is what coming back by a chip costs, on top of all this, paid to
-    nobody.
+    Sudden death settles places, not points. ``chip_cost`` is what coming back by a chip costs on top of all this, paid
+    to nobody.
 
 End of the episode
-    When the round is played or the match decided, all agents terminate. With ``elimination="remove"`` an agent
-    terminates as soon as it is out for good (no revival open, no sudden death left to it), is paid its −1/(n−1) under
-    ``outcome`` then, and leaves; ``outcome`` then sums to zero over the episode and not in each step. With ``"wait"``, the
-    default, it stays in `agents`, unselected, and terminates with the rest, which trainers cope with more easily.
+    When the round is played or the match decided, all agents terminate. A player who is out before that stays in
+    `agents`, unselected, and terminates with the rest (``elimination="wait"``, which trainers cope with more easily).
+    With ``"remove"`` the agent terminates as soon as it is out for good (no revival open, no sudden death left to it),
+    is paid its −1/(n−1) under ``outcome`` then, and leaves: rewards sum to zero over the episode, not in each step.
     ``max_rounds`` truncates a match after so many rounds. No agent is ever both terminated and truncated.
 
 Illegal actions
@@ -65,8 +69,8 @@ Illegal actions
 
 Randomness
     ``reset(seed=s)`` begins episode 0 of game 0 under seed s, ``reset()`` the next episode: the same cards as in every
-    other face of the game, whatever is played. ``env.key`` names them. A pickled or deep-copied environment continues the
-    same game; `clone_state` and `restore_state` do so within one, quickly.
+    other face of the game, whatever is played. ``env.key`` names them. A pickled or deep-copied environment continues
+    the same game; `clone_state` and `restore_state` do so within one, quickly.
 
 Rendering
     ``ansi`` returns text, ``human`` prints it after every reset and step: the table as the seat to move sees it.

@@ -45,7 +45,8 @@ def worlds(rules: Rules, views: np.ndarray, *, count: int, keys: np.ndarray) -> 
         `GAME` records ``[B, count]``.
 
     Raises:
-        ValueError: `count` below 1, keys of another shape, or a view that no deal agrees with.
+        ValueError: `count` is no integer ≥ 1, keys of another shape or dtype, or a view of no seat, or one that no
+            deal agrees with.
 
     Example:
         >>> from cucumber_env.envs.vector import SelfPlay
@@ -55,10 +56,12 @@ def worlds(rules: Rules, views: np.ndarray, *, count: int, keys: np.ndarray) -> 
         (2, 3)
     """
     keys = np.asarray(keys)
-    if count < 1:
-        raise ValueError(f"count={count} is out of range; allowed: integers ≥ 1")
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(f"count={count!r} must be an integer ≥ 1")
     if keys.shape != views.shape or keys.dtype != np.uint64:
         raise ValueError(f"keys must be uint64 of shape {views.shape}, got {keys.dtype} of shape {keys.shape}")
+    if (views["seat"] < 0).any():
+        raise ValueError(f"view {int(np.argmin(views['seat']))} is that of no seat: nobody is to move there")
     games = as_records(np.zeros((len(views), count), GAME))
     failed = draw_worlds(compile_rules(rules), as_records(views), keys, games)
     if failed >= 0:
@@ -185,6 +188,8 @@ def try_hands(public, pile, order, masks, limits, name, drawn, hands):
         cards = pile & masks[seat]
         left = count_cards(cards)
         for taken in range(cards_to_come(public, seat)):
+            if left <= taken:
+                return drawn
             index = below(name, drawn, limits[seat] - taken)
             drawn += 1
             if index >= left - taken:

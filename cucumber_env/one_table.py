@@ -92,7 +92,7 @@ def begin_episode(memory):
     table.present = (1 << players) - 1
     table.rewards[:] = 0
     table.returns[:] = 0
-    _write_turn(memory, table)
+    write_turn(memory)
     return game.public.turn
 
 
@@ -120,7 +120,7 @@ def turn(memory, action):
             table.returns[seat] += rewards[seat]
             news |= PAID
     if state == RUNNING:
-        _write_turn(memory, table)
+        write_turn(memory)
         return news | game.public.turn
     for seat in range(game.public.players):
         _write_observation(memory, table, seat)
@@ -142,8 +142,9 @@ def _leave(table, rewards):
 
 
 @njit
-def _write_turn(memory, table):
+def write_turn(memory):
     """Write the observation and the mask of the seat to move."""
+    table = _table(memory)
     words = _write_observation(memory, table, table.game.public.turn)
     words[0] = legal_now(table.rules, table.game)
     spread(words, MASK_WORDS, memory[len(memory) - MASK_WORDS :])
@@ -152,7 +153,7 @@ def _write_turn(memory, table):
 @njit
 def _write_observation(memory, table, seat):
     """Write what `seat` observes into its row; returns the scratch words."""
-    words = np.zeros(WORDS, np.int64)  # not in the table: a block of its own lets the compiler keep fields in registers
+    words = np.empty(WORDS, np.int64)  # not in the table: a block of its own lets the compiler keep fields in registers
     columns = np.int64(table.layout.columns)
     start = TABLE_WORDS + seat * columns
     row = memory[start : start + columns]

@@ -123,7 +123,7 @@ def environment_page() -> str:
         rewards_fact=", ".join(f"`{reward}`" for reward in REWARDS),
         rules_version=RULES_VERSION,
         observation_version=OBSERVATION_VERSION,
-        aec_arguments=argument_table(cucumber_v0.env, cucumber_v0.env.__doc__),
+        aec_arguments=argument_table(cucumber_v0.env, cucumber_v0.raw_env.__doc__),
         gymnasium_arguments=argument_table(CucumberEnv, CucumberEnv.__doc__),
         self_play_arguments=argument_table(SelfPlay, SelfPlay.__doc__),
         actions=action_table(),

@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 
-from cucumber_env import baselines, policies
+from cucumber_env import baselines, cucumber_v0, policies
 from cucumber_env.compiled import config
 from cucumber_env.determinise import worlds
 from cucumber_env.envs.vector import SelfPlay
@@ -43,6 +43,20 @@ def play(rules: Rules, num_players: int, episode: str, *, steps: int, digest: ha
             at = table.step(actions)
 
 
+def play_aec(rules: Rules, num_players: int, episode: str, *, steps: int, digest: hashlib._Hash) -> None:
+    """One table of the AEC face at random, all seats and the global state looked at."""
+    env = cucumber_v0.env(rules=rules, num_players=num_players, episode=episode, elimination="remove")
+    env.reset(seed=7)
+    for agent in env.agent_iter(steps):
+        dead = env.terminations[agent]
+        env.step(None if dead else policies.make("random").act(env.turns())[0])
+        digest.update(env.state().tobytes())
+        digest.update(str(env.rewards if env.agents else env.reset()).encode())
+        for other in env.possible_agents:
+            digest.update(env.information_state(other).tobytes())
+            digest.update(b"".join(array.tobytes() for array in env.observe(other).values()))
+
+
 def main() -> None:
     """Print the digest and what kind of code made it."""
     if config.DISABLE_JIT:
@@ -52,6 +66,7 @@ def main() -> None:
     digest = hashlib.sha256()
     for rules, num_players, episode in TABLES:
         play(rules, num_players, episode, steps=steps, digest=digest)
+        play_aec(rules, num_players, episode, steps=8 * steps, digest=digest)
     print(digest.hexdigest(), f"jit={not config.DISABLE_JIT}", f"boundscheck={config.BOUNDSCHECK}")
 
 

@@ -34,6 +34,8 @@ class Pair:
             episode,
         )
         self.actions: list[int] = []
+        self.before: dict[str, Any] = {}
+        self.charged: list[int] | None = None
 
     def compare(self) -> list[int]:
         """Assert that both are in the same state; the legal actions."""
@@ -50,11 +52,21 @@ class Pair:
         return legal
 
     def play(self, action: int) -> None:
-        """The same action in both."""
+        """The same action in both.
+
+        `before` keeps how things stood in the naive game, `charged` the penalties if this ended a round.
+        """
         self.actions.append(action)
+        self.before = {
+            "round": self.naive.round,
+            "alive": set(self.naive.alive),
+            "away": set(self.naive.away),
+            "tied": set(self.naive.tied),
+            "table": list(self.naive.plays),
+        }
         ended = self.kernel.play(action)  # first, because the naive game takes the cards of the next deal from it
-        charged = self.naive.play(action)
-        assert bool(ended) == (charged is not None)
+        self.charged = self.naive.play(action)
+        assert bool(ended) == (self.charged is not None)
 
     @property
     def running(self) -> bool:

@@ -51,7 +51,7 @@ def as_dict(public: Any) -> dict[str, Any]:
     """A `PUBLIC` record as a dict of ints and nested lists."""
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in zip(PUBLIC.names, public.tolist(), strict=True)
+        for name, value in zip(PUBLIC.names or (), public.tolist(), strict=True)
     }
 
 

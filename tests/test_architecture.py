@@ -17,6 +17,7 @@ from cucumber_env import compiled
 from cucumber_env.batch import OPTIONS
 from cucumber_env.kernel import GAME, PUBLIC, RULES, VIEW
 from cucumber_env.observation import LAYOUT
+from cucumber_env.one_table import TABLE
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(cucumber_env.__file__).parent
@@ -160,5 +161,5 @@ def test_compiled_sources_keep_off_what_bites(word: str) -> None:
 def test_record_fields_are_not_attributes_of_arrays() -> None:
     """Without the JIT records are record arrays, where such a field would be hidden."""
 
-    for dtype in (OPTIONS, GAME, PUBLIC, RULES, VIEW, LAYOUT):
+    for dtype in (OPTIONS, GAME, PUBLIC, RULES, VIEW, LAYOUT, TABLE):
         assert not [name for name in dtype.names or () if hasattr(np.ndarray, name)]

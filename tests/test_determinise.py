@@ -249,8 +249,13 @@ def test_what_nobody_can_hold_is_refused() -> None:
 
 def test_arguments_are_checked() -> None:
     view = Table(Rules(), 3).begin().view(0)
-    with pytest.raises(ValueError, match="count=0 is out of range"):
-        worlds(Rules(), view, count=0, keys=keys(0))
+    wrong_counts: list[Any] = [0, -1, True, 2.0]
+    for count in wrong_counts:
+        with pytest.raises(ValueError, match=f"count={count} must be an integer ≥ 1"):
+            worlds(Rules(), view, count=count, keys=keys(0))
+    view["seat"] = -1
+    with pytest.raises(ValueError, match="view 0 is that of no seat"):
+        worlds(Rules(), view, count=1, keys=keys(0))
     for wrong in (keys(0, 1), np.zeros(1, np.int64)):
         with pytest.raises(ValueError, match=r"keys must be uint64 of shape \(1,\)"):
             worlds(Rules(), view, count=1, keys=wrong)

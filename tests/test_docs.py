@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -36,10 +37,8 @@ def test_arguments_without_a_meaning_are_refused(generate: ModuleType) -> None:
     assert "| `two` | `2` | The second. |" in text
 
 
-def test_every_reading_that_the_code_cites_is_explained() -> None:
-    import re
-
+def test_every_reading_that_the_kernel_cites_is_explained() -> None:
     page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
-    for source in (ROOT / "cucumber_env").rglob("*.py"):
-        for reading in re.findall(r"\bA\d\d\b", source.read_text(encoding="utf-8")):
-            assert f"**{reading} " in page, f"{source.name} cites {reading}"
+    cited = set(re.findall(r"\bA\d\d\b", (ROOT / "cucumber_env" / "kernel.py").read_text(encoding="utf-8")))
+    assert len(cited) > 3
+    assert {reading for reading in cited if f"**{reading} " not in page} == set()

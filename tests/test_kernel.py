@@ -66,7 +66,7 @@ def test_random_words_are_those_of_splitmix64() -> None:
 def test_records_are_small_and_closed() -> None:
     """No gaps that could hold anything but zeros, so that equal games are equal bytes."""
     for dtype in (PUBLIC, VIEW, GAME):
-        used = sum(field[0].itemsize for field in dtype.fields.values())
+        used = sum(dtype[name].itemsize for name in dtype.names or ())
         assert dtype.itemsize - used < 8
     assert GAME.itemsize < 512
 

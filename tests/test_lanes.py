@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from numba.core import config
 
 import cucumber_env
 from cucumber_env import compiled, kernel
+from cucumber_env.compiled import config
 
 LANE = Path(__file__).with_name("lane.py")
 PACKAGE = Path(cucumber_env.__file__).parent

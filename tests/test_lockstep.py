@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from lockstep import play_out
+from lockstep import Pair, kernel_state, naive_state, play_out
+from reference import ACE, CHIP, DECLINE, SKIP, is_ace_led
 from strategies import tables
 
+from cucumber_env.kernel import PUBLIC
 from cucumber_env.rules import CHOICES, PRESETS, Rules
 
 
@@ -67,6 +73,82 @@ def test_random_revivals(table: tuple[Rules, int], seed: int, revival: str) -> N
     rules, num_players = table
     fields = {"end": "last_survivor", "revival": revival, "threshold": rules.threshold or 12, "rounds": None}
     play_out(rules.replace(**fields), num_players, seed)
+
+
+RARE = [
+    Rules(tie="all", hand_size=1, threshold=20, ranks="89TJ"),
+    Rules(end="fixed_rounds", threshold=None, rounds=1, tie="all", payer="lowest", hand_size=2, ranks="89T"),
+    Rules(revival="choice", payer="non_winners", threshold=12, hand_size=2),
+    Rules(revival="choice", tie="all", payer="lowest", penalty="own", threshold=8, hand_size=1, ranks="2345"),
+    Rules(revival="skip", tie="all", threshold=4, hand_size=1, ranks="23"),
+    Rules.preset("concombre", tie="all", threshold=12),
+    *(Rules(tie=tie, payer=payer, ranks="QKA", hand_size=2) for tie in CHOICES["tie"] for payer in CHOICES["payer"]),
+]
+"""Rules under which much happens that is seldom seen."""
+
+
+RARELY_SEEN = {
+    "an Ace under a led Ace in the last trick",
+    "sudden death",
+    "another sudden death",
+    "all paid in sudden death",
+    "chip",
+    "skip",
+    "decline",
+    "return after a skip",
+    "a seat that sat out wins",
+    "several out at once",
+    "several losers",
+    "a shared place",
+}
+
+
+def happenings(pair: Pair, action: int) -> Iterator[str]:
+    """What is rare about an action that both games have just carried out, by name."""
+    game = pair.naive
+    before = pair.before
+    if (
+        pair.charged
+        and is_ace_led(pair.rules, before["table"])
+        and ACE in (action, *dict(before["table"][1:]).values())
+    ):
+        yield "an Ace under a led Ace in the last trick"
+    if game.tied:
+        yield "another sudden death" if before["tied"] else "sudden death"
+        if before["tied"] == game.tied and game.round > before["round"]:
+            yield "all paid in sudden death"
+    yield from {CHIP: ["chip"], SKIP: ["skip"], DECLINE: ["decline"]}.get(action, [])
+    if before["away"] and not game.away and game.phase != "over":
+        yield "return after a skip"
+    if len(before["alive"] - game.alive) > 1:
+        yield "several out at once"
+    if len(game.losers) > 1:
+        yield "several losers"
+    if game.phase == "over" and len(set(game.placement)) < len(game.placement):
+        yield "a shared place"
+    if game.phase == "over" and before["away"] and game.placement[min(before["away"])] == 1:
+        yield "a seat that sat out wins"
+
+
+def test_rare_situations_are_compared() -> None:
+    """Each of them several times, in both games alike."""
+    seen: Counter[str] = Counter()
+    for rules, num_players, seed in product(RARE, (2, 3, 4, 5), range(12)):
+        pair = Pair(rules, min(num_players, rules.max_players), seed=seed)
+        chance = Random(seed)
+        while pair.running:
+            action = chance.choice(pair.compare())
+            pair.play(action)
+            seen.update(happenings(pair, action))
+        pair.compare()
+    assert {name for name, times in seen.items() if times >= 3} == RARELY_SEEN
+
+
+def test_every_field_of_the_public_record_is_compared() -> None:
+    pair = Pair(Rules(), 3)
+    assert pair.compare()
+    assert kernel_state(pair.kernel).keys() == naive_state(pair.naive).keys()
+    assert set(PUBLIC.names or ()) | {"hands"} == kernel_state(pair.kernel).keys() | {"moves"}
 
 
 @pytest.mark.long

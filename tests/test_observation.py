@@ -285,7 +285,7 @@ def test_records_hold_what_they_may() -> None:
     """A view is the public record, a seat and one hand; what is hidden is in the game record alone."""
     assert VIEW.names == ("public", "seat", "hand")
     assert GAME.names == ("public", "hands", "seed", "game", "episode")
-    assert not set(PUBLIC.names) & {"hand", "hands", "seed", "game", "episode", "stock"}
+    assert not set(PUBLIC.names or ()) & {"hand", "hands", "seed", "game", "episode", "stock"}
 
 
 TINY = [

@@ -123,6 +123,13 @@ class CucumberAEC(AECEnv[str, Observation, int]):
     """Agent to move, None when the episode is over."""
     _skip_agent_selection: str | None
 
+    @property
+    def num_agents(self) -> int:
+        """How many agents have not left the episode."""
+        if not self._begun:
+            raise AttributeError("num_agents cannot be accessed before reset")
+        return len(self._agents)
+
     def __init__(
         self,
         *,
@@ -243,7 +250,10 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         Raises:
             ValueError, TypeError: an action that is illegal, or that is no integer; names agent and legal actions.
         """
-        agent = self._agent_selection
+        try:
+            agent = self._agent_selection
+        except AttributeError:
+            EnvLogger.error_step_before_reset()
         if agent is not self._mover or type(action) is not int:
             if self._terminations[agent] or self._truncations[agent]:
                 self._was_dead_step(action)
@@ -354,12 +364,15 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         return {"observation": self._rows[agent].copy(), "action_mask": mask.copy()}
 
     def last(self, observe: bool = True) -> tuple[Observation | None, float, bool, bool, dict[str, Any]]:
-        """Observation (None unless `observe`), rewards since its last turn, terminated, truncated, info of the agent
-        that is selected.
+        """What the selected agent is to know: observation, reward since its last turn, terminated, truncated, info.
 
-        The two masks are one array, and `observe` is not called.
+        Without `observe` the observation is None. The masks of observation and info are one array, new in every turn.
+        Subclasses: the method `observe` is not called.
         """
-        agent = self._agent_selection
+        try:
+            agent = self._agent_selection
+        except AttributeError:
+            agent = self.agent_selection  # says that there was no reset
         info = self._infos[agent]
         observation = None
         if observe:
@@ -370,6 +383,8 @@ class CucumberAEC(AECEnv[str, Observation, int]):
 
     def agent_iter(self, max_iter: int = 2**63) -> AECIterable[str, Observation, int]:
         """Agents in the order in which they are to call `step`, until all have left or `max_iter` turns are over."""
+        if not self._begun:
+            EnvLogger.error_agent_iter_before_reset()
         return _AgentIter(self, max_iter)
 
     def state(self) -> np.ndarray:
@@ -451,10 +466,7 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         """
         if not isinstance(state, Snapshot):
             raise TypeError(f"state must come from clone_state, got {type(state).__name__}")
-        if (
-            len(state.memory) != len(self._memory)
-            or (state.memory[:SETTINGS_WORDS] != self._memory[:SETTINGS_WORDS]).any()
-        ):
+        if not np.array_equal(state.memory[:SETTINGS_WORDS], self._memory[:SETTINGS_WORDS]):
             raise ValueError("state was taken from an environment made with other arguments")
         self._memory[:] = state.memory
         self._agents = state.agents[:]
@@ -475,7 +487,7 @@ class CucumberAEC(AECEnv[str, Observation, int]):
         return {name: value for name, value in self.__dict__.items() if name not in _VIEWS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():  # not through __dict__, which would slow attributes down
+        for name, value in state.items():  # by way of __dict__, every attribute would be slower ever after
             setattr(self, name, value)
         self._attach()
 

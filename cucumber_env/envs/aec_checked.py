@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from pettingzoo.utils.env import AECIterable
 from pettingzoo.utils.env_logger import EnvLogger
 
@@ -81,15 +83,19 @@ class CheckedCucumberAEC(CucumberAEC):
             EnvLogger.warn_step_after_terminated_truncated()
             return
         if type(action) is not int or not 0 <= action < self._num_actions:
-            self._check_in_space(action)
+            action = self._in_space(action)
         CucumberAEC.step(self, action)  # super() costs more than the checks
 
-    def _check_in_space(self, action: Any) -> None:
+    def _in_space(self, action: Any) -> int | None:
+        """`action` as an int, or None for a dead agent. Raises AssertionError: it is not in the action space."""
+        if type(action) is np.int64 and 0 <= action < self._num_actions:  # what spaces sample, so it should be quick
+            return int(action)
         agent = self._agent_selection
         if action is None and (self._terminations[agent] or self._truncations[agent]):
-            return
+            return None
         if isinstance(action, bool) or not self.action_spaces[agent].contains(action):
             raise AssertionError("action is not in action space")
+        return operator.index(action)
 
     def _refuse(self, action: int) -> None:
         """End the episode: the offender's return is the least there is, the others share what it loses."""
@@ -106,6 +112,8 @@ class CheckedCucumberAEC(CucumberAEC):
         self._infos[offender] = self._idle[offender]
         self._mover = None
         self._agent_selection = self._agents[0]
+        if self._prints:
+            self.render()
 
     def _share(self, penalty: float, others: int) -> float:
         """What each of `others` gets when an offender is paid `penalty`."""
