@@ -2,8 +2,9 @@
 
 Its shapes are those of one Cucumber round with four players and seven cards: the same spaces, 28
 turns, agents in a cycle, a reward on the last turn. It is written as PettingZoo's documentation
-advises, on the helpers of the base class. Observations are constant arrays, never copied, and every
-action is legal, so whatever time a turn takes is spent on the API.
+advises, on the helpers of the base class. Every action is legal. Observations are constant; each
+turn hands out fresh copies, as an environment must whose caller may keep what it was given, or with
+``copy=False`` always the same arrays, so that nothing but the API itself takes time.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def env(*, width: int) -> AECEnv:
     return wrappers.OrderEnforcingWrapper(wrapped)
 
 
-def raw_env(*, width: int) -> AECEnv:
-    """The bare environment; `width` is the length of its observation."""
-    return DoNothing(width=width)
+def raw_env(*, width: int, copy: bool = True) -> AECEnv:
+    """The bare environment; `width` is the length of its observation, `copy` whether it hands out fresh arrays."""
+    return DoNothing(width=width, copy=copy)
 
 
 class DoNothing(AECEnv):
@@ -38,7 +39,8 @@ class DoNothing(AECEnv):
 
     metadata = {"name": "do_nothing_v0", "render_modes": [], "is_parallelizable": False}  # noqa: RUF012
 
-    def __init__(self, *, width: int):
+    def __init__(self, *, width: int, copy: bool = True):
+        self.copy = copy
         self.possible_agents = [f"player_{i}" for i in range(NUM_AGENTS)]
         self.render_mode = None
         self.observation_spaces = {
@@ -79,7 +81,12 @@ class DoNothing(AECEnv):
 
     def observe(self, agent: str) -> dict[str, np.ndarray]:
         """The constant observation."""
-        return self._observation
+        if not self.copy:
+            return self._observation
+        return {
+            "observation": self._observation["observation"].copy(),
+            "action_mask": self._observation["action_mask"].copy(),
+        }
 
     def step(self, action: int | None) -> None:
         """Count a turn and pass it on."""

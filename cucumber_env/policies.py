@@ -11,6 +11,7 @@ neither on how a batch is made up nor on stopping and resuming.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -136,7 +137,13 @@ def register(name: str, factory: Factory) -> None:
 
 def names() -> list[str]:
     """All registered names, sorted."""
-    return sorted(_FACTORIES)
+    return sorted(_factories())
+
+
+def _factories() -> dict[str, Factory]:
+    """The registry, the scripted opponents always in it: their module registers them when it is imported."""
+    importlib.import_module("cucumber_env.baselines")
+    return _FACTORIES
 
 
 def make(policy: str | Policy) -> Policy:
@@ -152,8 +159,8 @@ def make(policy: str | Policy) -> Policy:
     if not isinstance(policy, str):
         raise TypeError(f"policy must be a name or a Policy, got {type(policy).__name__}; names: {', '.join(names())}")
     name, _, rest = policy.partition(":")
-    if name not in _FACTORIES:
-        raise ValueError(f"unknown policy {name!r}{nearest(name, _FACTORIES)}; names: {', '.join(names())}")
+    if name not in _factories():
+        raise ValueError(f"unknown policy {name!r}{nearest(name, names())}; names: {', '.join(names())}")
     arguments: list[Any] = []
     options: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):

@@ -10,7 +10,6 @@
 1
 """
 
-from cucumber_env import baselines as _baselines  # noqa: F401 - registers the names of the scripted policies
 from cucumber_env.arena.compare import (
     Comparison,
     Pair,

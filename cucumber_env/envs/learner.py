@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from cucumber_env import baselines as _baselines  # noqa: F401 (registers the names of the scripted policies)
 from cucumber_env import batch, one_seat, policies
 from cucumber_env.batch import TERMINATED
 from cucumber_env.kernel import NOBODY, VIEW, as_records, as_table, compile_rules
