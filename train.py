@@ -66,37 +66,37 @@ class Config:
     """Seats at the table."""
     episode: Literal["round", "match"] = "round"
     """What an episode is."""
-    updates: int = 96
+    updates: int = 224
     """Updates of the run; learning rate and entropy bonus fall to zero over them."""
     games: int = 4096
     """Episodes played for each update."""
     seed: int = 1
     """Names all random numbers of the run."""
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: tuple[int, ...] = (128, 128)
     """Widths of the hidden layers of policy and value networks."""
     critic: Literal["perfect", "own"] = "perfect"
     """What the critic sees: all hands (it is needed in training alone), or what the seat itself sees."""
     learning_rate: float = 2e-3
     """Adam's step size at the start."""
-    entropy: float = 0.01
+    entropy: float = 0.003
     """Weight of the entropy bonus at the start."""
     epochs: int = 2
     """Passes over the data of an update."""
-    minibatch: int = 8192
+    minibatch: int = 4096
     """Decisions in a gradient step."""
     clip: float = 0.2
     """PPO's limit on the change of a probability ratio."""
-    gae_lambda: float = 0.95
+    gae_lambda: float = 0.6
     """Weight of later advantages (generalised advantage estimation)."""
     max_grad_norm: float = 0.5
     """Limit on the norm of the gradient."""
-    evaluate_every: int = 16
-    """Updates between evaluations against three `highest`."""
+    evaluate_every: int = 28
+    """Updates between evaluations at a table of `highest`."""
     evaluate_deals: int = 2048
-    """Duplicate deals of an evaluation during training."""
-    final_deals: int = 20_000
+    """Duplicate deals of such an evaluation."""
+    final_deals: int = 50_000
     """Duplicate deals behind each line of the final table."""
-    save_every: int = 16
+    save_every: int = 28
     """Updates between checkpoints."""
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     """CPU threads of the network arithmetic."""
@@ -580,7 +580,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         return 2
     trainer = run.trainer
-    console.print(f"{run.folder}: {trainer.rules.describe()}", style="dim", markup=False)
+    console.print(f"{run.folder}\n{trainer.rules.describe()}", style="dim", markup=False, highlight=False)
     stop = StopSignal()
     try:
         with Progress(trainer.config.updates, done=trainer.updates, console=console) as progress:

@@ -27,7 +27,7 @@ class ActorCritic(nn.Module):
     """
 
     def __init__(
-        self, width: int, actions: int, hidden: Sequence[int] = (256, 256), critic_width: int | None = None
+        self, width: int, actions: int, hidden: Sequence[int] = (128, 128), critic_width: int | None = None
     ) -> None:
         super().__init__()
         self.bf16 = False

@@ -24,21 +24,10 @@ import numpy as np
 
 from cucumber_env.batch import pick_uniform
 from cucumber_env.compiled import njit
-from cucumber_env.kernel import (
-    ACE,
-    FIRST,
-    LAST,
-    LOWEST,
-    NON_WINNERS,
-    NUM_RANKS,
-    PLAY,
-    TAKER,
-    as_records,
-    compile_rules,
-    held_ranks,
-)
+from cucumber_env.kernel import held_ranks
 from cucumber_env.policies import Policy, Turns, register
 from cucumber_env.rules import MAX_CARDS, MAX_SEATS, RANKS
+from cucumber_env.state import ACE, FIRST, LAST, LOWEST, NON_WINNERS, NUM_RANKS, PLAY, TAKER, as_records, compile_rules
 
 PLAY_LOWEST, PLAY_HIGHEST, PLAY_SUFFICIENT, PLAY_CONTROL, PLAY_CAREFUL = range(5)
 """Ways of choosing a card, by their number in `choose_all`."""

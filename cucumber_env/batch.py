@@ -13,23 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cucumber_env.compiled import njit
-from cucumber_env.kernel import (
-    CHIP,
-    FIRST_OUT_LOSES,
-    GAME,
-    OVER,
-    POLICY_STREAM,
-    act,
-    as_records,
-    begin,
-    count_bits,
-    legal_now,
-    play,
-    stream,
-    uniform,
-)
+from cucumber_env.kernel import act, begin, count_bits, legal_now, play
 from cucumber_env.observation import COUNT_BITS, EPISODES, WORDS, encode, thermometers
+from cucumber_env.randomness import POLICY_STREAM, stream, uniform
 from cucumber_env.rules import LARGEST, Rules
+from cucumber_env.state import CHIP, FIRST_OUT_LOSES, GAME, OVER, as_records
 
 POINTS, ZERO_SUM, OUTCOME = range(3)
 REWARDS = ("points", "zero_sum", "outcome")

@@ -25,6 +25,9 @@ from numba.core import config as numba_config
 
 SOURCES = (
     "compiled.py",
+    "rules.py",
+    "state.py",
+    "randomness.py",
     "kernel.py",
     "determinise.py",
     "observation.py",
@@ -33,7 +36,7 @@ SOURCES = (
     "one_table.py",
     "baselines.py",
 )
-"""Files of this package with compiled code, all of which name the cache folder."""
+"""Files of this package with compiled code, or with constants that it freezes; all of them name the cache folder."""
 
 config: Any = numba_config
 """Numba's settings, read from the environment; ``config.DISABLE_JIT`` tells whether compiled code runs as Python."""

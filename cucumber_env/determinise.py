@@ -11,19 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from cucumber_env.compiled import njit
-from cucumber_env.kernel import (
-    GAME,
-    MAX_SEATS,
-    NUM_RANKS,
-    PLAY,
-    WORLD_STREAM,
-    as_records,
-    below,
-    compile_rules,
-    pick_card,
-    stream,
-)
-from cucumber_env.rules import Rules
+from cucumber_env.kernel import pick_card
+from cucumber_env.randomness import WORLD_STREAM, below, stream
+from cucumber_env.rules import MAX_SEATS, Rules
+from cucumber_env.state import GAME, NUM_RANKS, PLAY, as_records, compile_rules
 
 ATTEMPTS = 1_000_000
 """Draws after which a view is taken to contradict itself; positions of the game need a few."""

@@ -38,12 +38,12 @@ import numpy as np
 
 from cucumber_env import batch, kernel
 from cucumber_env.cards import ACTIONS, action_id, actions_text, check_deal, hand_text, parse_hand
-from cucumber_env.kernel import DEAL, GAME, OVER, PHASES, PUBLIC, VIEW, as_records, compile_rules
 from cucumber_env.observation import EPISODES, Layout
 from cucumber_env.policies import Turns
 from cucumber_env.records import MatchRecord
 from cucumber_env.replay import replay, tell
 from cucumber_env.rules import LARGEST, Rules
+from cucumber_env.state import DEAL, GAME, OVER, PHASES, PUBLIC, VIEW, as_records, compile_rules
 
 RulesLike = Rules | str | Mapping[str, Any]
 _MOST = (1 << 63) - 1

@@ -21,16 +21,9 @@ from typing import Any
 import numpy as np
 
 from cucumber_env.compiled import njit
-from cucumber_env.kernel import (
-    CHOOSE,
-    NUM_RANKS,
-    OVER,
-    PLAY,
-    REVIVE,
-    as_records,
-    legal,
-)
+from cucumber_env.kernel import legal
 from cucumber_env.rules import CHOICES, MAX_CARDS, MAX_COPIES, MAX_SEATS, POINTS, RANKS, Rules
+from cucumber_env.state import CHOOSE, NUM_RANKS, OVER, PLAY, REVIVE, as_records
 
 OBSERVATION_VERSION = 1
 """Stored in every artifact that reads observations; grows with any change of layout or meaning."""

@@ -20,9 +20,11 @@ from cucumber_env.batch import (
     write_mask,
 )
 from cucumber_env.compiled import njit
-from cucumber_env.kernel import NOBODY, OPPONENT_STREAM, SEAT_STREAM, begin, below, legal_now, stream
+from cucumber_env.kernel import begin, legal_now
 from cucumber_env.observation import WORDS, encode
+from cucumber_env.randomness import OPPONENT_STREAM, SEAT_STREAM, below, stream
 from cucumber_env.rules import MAX_SEATS
+from cucumber_env.state import NOBODY
 
 RANDOM_SEAT, ROTATING_SEAT = -1, -2
 """How the followed seat is chosen, where it is not the same in every episode."""

@@ -16,10 +16,11 @@ import numpy as np
 
 from cucumber_env.batch import OPTIONS, OUTCOME, RUNNING, TERMINATED, take_turn
 from cucumber_env.compiled import njit
-from cucumber_env.kernel import GAME, MAX_SEATS, NUM_ACTIONS, NUM_RANKS, RULES, begin, legal_now
+from cucumber_env.kernel import begin, legal_now
 from cucumber_env.observation import LAYOUT, WORDS, Layout, encode, put, spread, thermometers
 from cucumber_env.one_seat import still_in
-from cucumber_env.rules import MAX_COPIES
+from cucumber_env.rules import MAX_COPIES, MAX_SEATS
+from cucumber_env.state import GAME, NUM_ACTIONS, NUM_RANKS, RULES
 
 _SETTINGS: list[tuple] = [
     ("rules", RULES),

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from cucumber_env import batch
-from cucumber_env.kernel import as_records, compile_rules
 from cucumber_env.observation import Layout
 from cucumber_env.rules import Rules, nearest
+from cucumber_env.state import as_records, compile_rules
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ trick; ``.``: who has still to play to it), its hand (``?``: a card that the rea
 special about it.
 
 >>> import numpy as np
->>> from cucumber_env.kernel import GAME, begin
+>>> from cucumber_env.kernel import begin
+>>> from cucumber_env.state import GAME
 >>> rules, games = Rules.preset("three_card"), as_records(np.zeros(1, GAME))
 >>> begin(compile_rules(rules)[0], games[0], np.uint64(1), 0, 0, 3, 1)
 >>> print(table_text(rules, games[0]["public"], {2: games[0]["hands"][2]}))
@@ -25,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from cucumber_env.cards import actions_text, hand_text
-from cucumber_env.kernel import CHOOSE, OVER, PLAY, PUBLIC, REVIVE, as_records, compile_rules, legal
+from cucumber_env.kernel import legal
 from cucumber_env.rules import RANKS, Rules
+from cucumber_env.state import CHOOSE, OVER, PLAY, PUBLIC, REVIVE, as_records, compile_rules
 
 
 def text(rules: Rules, view: Any) -> str:

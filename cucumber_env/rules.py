@@ -433,7 +433,7 @@ def _describe(rules: Rules) -> list[str]:
     ]
     if rules.order == "value" and rules.points == "face_10":
         lines.append("T, J, Q and K are equal in strength.")
-    if rules.ace_lead == "all_lowest" and "A" in rules.ranks:
+    if _ace_counts(rules):
         lines.append("If an Ace is led, everybody else plays his lowest card and the Ace takes the trick.")
     lines.append("The highest card takes the trick, the last played of equals; its taker leads the next.")
     lines.append(_payment(rules))
@@ -446,12 +446,20 @@ def _describe(rules: Rules) -> list[str]:
     return lines
 
 
+def _ace_counts(rules: Rules) -> bool:
+    return rules.ace_lead == "all_lowest" and "A" in rules.ranks
+
+
 def _payment(rules: Rules) -> str:
     what = "the value of its highest card" if rules.penalty == "highest" else "the value of the card he played to it"
     values = ", ".join(f"{rank} {rules.points_of(rank)}" for rank in rules.ranks if rank in "TJQKA")
     text = f"Only the last trick counts: {_PAYER_TEXT[rules.payer]} pays {what}{f' ({values})' if values else ''}."
     if rules.payer != "non_winners":
-        text += f" Of equal cards, {_TIE_TEXT[rules.tie]} pay{'' if rules.tie == 'all' else 's'}."
+        text += f" Of equal cards, {_TIE_TEXT[rules.tie]} pay{'' if rules.tie == 'all' else 's'}"
+        led_ace = (
+            rules.payer == "taker" and rules.tie != "all" and rules.ace_lead == "all_lowest" and "A" in rules.ranks
+        )
+        text += "; under a led Ace its leader." if led_ace else "."
     return text
 
 

@@ -27,6 +27,7 @@ from cucumber_env.rules import FIELDS, PRESETS, RANKS, RULES_VERSION, Rules
 PAGE = Path(__file__).parent / "environment.md"
 TEMPLATE = Path(__file__).parent / "environment.template.md"
 
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = [heads, ["---"] * len(heads), *rows]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cucumber_env import kernel
+from cucumber_env import kernel, state
 from cucumber_env.batch import new_games, seed_word
-from cucumber_env.kernel import PUBLIC, VIEW, as_records, compile_rules
 from cucumber_env.rules import RANKS, Rules
+from cucumber_env.state import PUBLIC, VIEW, as_records, compile_rules
 
 
 def ranks_of(text: str) -> list[int]:
@@ -109,7 +109,7 @@ class Table:
     @property
     def phase(self) -> str:
         """Name of the phase."""
-        return kernel.PHASES[self.public["phase"]]
+        return state.PHASES[self.public["phase"]]
 
     @property
     def turn(self) -> int:

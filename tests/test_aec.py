@@ -22,9 +22,9 @@ from cucumber_env.batch import seed_word
 from cucumber_env.envs.aec import CucumberAEC
 from cucumber_env.envs.vector import SelfPlay
 from cucumber_env.game import Game
-from cucumber_env.kernel import compile_rules
 from cucumber_env.observation import Layout
 from cucumber_env.rules import RANKS, Rules
+from cucumber_env.state import compile_rules
 
 ENVS = [cucumber_v0.env, cucumber_v0.raw_env]
 

@@ -15,15 +15,16 @@ import pytest
 import cucumber_env
 from cucumber_env import compiled
 from cucumber_env.batch import OPTIONS
-from cucumber_env.kernel import GAME, PUBLIC, RULES, VIEW
 from cucumber_env.observation import LAYOUT
 from cucumber_env.one_table import TABLE
+from cucumber_env.state import GAME, PUBLIC, RULES, VIEW
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(cucumber_env.__file__).parent
 
 LAYERS: list[set[str]] = [
     {"rules", "cards", "compiled"},
+    {"state", "randomness"},
     {"kernel", "determinise"},
     {"observation"},
     {"batch"},
@@ -140,7 +141,7 @@ def calls_njit(path: Path) -> bool:
 
 def test_every_compiled_source_names_the_cache_folder() -> None:
     found = {path.relative_to(PACKAGE).as_posix() for path in modules(PACKAGE) if calls_njit(path)}
-    assert found | {"compiled.py"} == set(compiled.SOURCES)
+    assert found | {"compiled.py", "rules.py", "state.py"} == set(compiled.SOURCES)
 
 
 def test_numba_is_called_in_one_place() -> None:

@@ -20,9 +20,9 @@ from tables import Table, as_dict, dealt, packed, ranks_of, text_of, unpacked
 from cucumber_env import arena, policies
 from cucumber_env.baselines import BASELINES
 from cucumber_env.envs.vector import SelfPlay
-from cucumber_env.kernel import CHIP, DECLINE, SKIP
 from cucumber_env.policies import Policy, Turns, sample
 from cucumber_env.rules import PRESETS, RANKS, Rules
+from cucumber_env.state import CHIP, DECLINE, SKIP
 
 SCRIPTED = BASELINES[1:]
 

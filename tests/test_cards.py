@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import packed, ranks_of, text_of
 
-from cucumber_env import kernel
+from cucumber_env import state
 from cucumber_env.cards import ACTIONS, action_id, actions_text, check_deal, hand_text, parse_hand
 from cucumber_env.rules import MAX_CARDS, RANKS, Rules
 
 
 def test_actions_are_those_of_the_kernel() -> None:
-    assert len(ACTIONS) == kernel.NUM_ACTIONS
-    assert ACTIONS[: kernel.NUM_RANKS] == tuple("23456789TJQKA")
-    assert ACTIONS[kernel.DEAL_ONE] == "deal 1"
-    assert ACTIONS[kernel.DEAL_ONE + MAX_CARDS - 1] == "deal 7"
+    assert len(ACTIONS) == state.NUM_ACTIONS
+    assert ACTIONS[: state.NUM_RANKS] == tuple("23456789TJQKA")
+    assert ACTIONS[state.DEAL_ONE] == "deal 1"
+    assert ACTIONS[state.DEAL_ONE + MAX_CARDS - 1] == "deal 7"
     names = ("decline", "chip", "skip")
-    assert (ACTIONS[kernel.DECLINE], ACTIONS[kernel.CHIP], ACTIONS[kernel.SKIP]) == names
+    assert (ACTIONS[state.DECLINE], ACTIONS[state.CHIP], ACTIONS[state.SKIP]) == names
 
 
-@pytest.mark.parametrize("action", range(kernel.NUM_ACTIONS))
+@pytest.mark.parametrize("action", range(state.NUM_ACTIONS))
 def test_an_action_may_be_text_or_any_integer(action: int) -> None:
     assert action_id(ACTIONS[action]) == action_id(action) == action_id(np.int64(action)) == action
 
@@ -39,7 +39,7 @@ def test_actions_of_other_types_are_refused(action: object) -> None:
         action_id(action)  # type: ignore[arg-type]
 
 
-@given(st.sets(st.integers(0, kernel.NUM_ACTIONS - 1)))
+@given(st.sets(st.integers(0, state.NUM_ACTIONS - 1)))
 def test_a_set_of_actions_is_its_texts_in_order(actions: set[int]) -> None:
     assert [action_id(text) for text in actions_text(sum(1 << action for action in actions))] == sorted(actions)
 

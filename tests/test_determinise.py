@@ -18,10 +18,10 @@ from scipy.stats import chisquare
 from strategies import tables
 from tables import Table, as_dict, members, packed, ranks_of, unpacked
 
-from cucumber_env import kernel
+from cucumber_env import state
 from cucumber_env.determinise import determinise, worlds
-from cucumber_env.kernel import GAME, VIEW, as_records, compile_rules
 from cucumber_env.rules import Rules
+from cucumber_env.state import GAME, VIEW, as_records, compile_rules
 
 
 def keys(*numbers: int) -> np.ndarray:
@@ -273,6 +273,6 @@ def test_the_view_of_a_seat_without_cards() -> None:
     assert table.phase == "choose"
     world = worlds(table.rules, table.view(table.turn), count=1, keys=keys(3))
     assert not world["hands"].any()
-    assert kernel.PHASES[world["public"]["phase"][0, 0]] == "choose"
+    assert state.PHASES[world["public"]["phase"][0, 0]] == "choose"
     assert VIEW["public"] == GAME["public"]
     assert math.isclose(mean_attempts(table.rules, table.view(table.turn)), 1)

@@ -17,14 +17,14 @@ from reference import ReferenceGame, ReferenceRules
 from strategies import tables
 from tables import ranks_of, text_of
 
-from cucumber_env import kernel
+from cucumber_env import kernel, state
 from cucumber_env.cards import ACTIONS, hand_text, parse_hand
 from cucumber_env.envs.vector import SelfPlay
 from cucumber_env.game import Game
-from cucumber_env.kernel import PUBLIC, VIEW
 from cucumber_env.observation import Layout
 from cucumber_env.policies import Policy, Turns, decide
 from cucumber_env.rules import PRESETS, Rules
+from cucumber_env.state import PUBLIC, VIEW
 
 THREE = ["2479TQA", "358JJKA", "246689K"]
 """Hands of the first worked trace of rule_cases.yaml; seat 0 deals."""
@@ -332,7 +332,7 @@ def test_views_are_copies_of_what_a_seat_may_know() -> None:
     view.hand = 0
     game.public.turn = 0
     assert (game.turn, game.hand(0)) == (2, "2479TQA")
-    rules = kernel.compile_rules(game.rules)[0]
+    rules = state.compile_rules(game.rules)[0]
     assert kernel.legal(rules, game.view().public, game.view().hand) == sum(1 << r for r in ranks_of("689K"))
 
 

@@ -18,10 +18,10 @@ from reference import ReferenceGame, ReferenceRules, legal_cards, strength
 from strategies import all_rules, tables
 from tables import Table, all_deals, bit_set, dealt, members, packed, ranks_of, unpacked
 
-from cucumber_env import kernel
+from cucumber_env import kernel, randomness, state
 from cucumber_env.determinise import count_cards
-from cucumber_env.kernel import GAME, PUBLIC, VIEW, compile_rules
 from cucumber_env.rules import Rules
+from cucumber_env.state import GAME, PUBLIC, VIEW, compile_rules
 
 HANDS = st.lists(st.integers(0, 4), min_size=13, max_size=13)
 
@@ -37,7 +37,7 @@ def test_packed_hands(counts: list[int]) -> None:
     assert members(kernel.held_ranks(hand)) == sorted(set(ranks))
     assert count_cards(hand) == len(ranks)
     assert [kernel.pick_card(hand, index) for index in range(len(ranks))] == ranks
-    assert kernel.pick_card(hand, len(ranks)) == kernel.NOBODY
+    assert kernel.pick_card(hand, len(ranks)) == state.NOBODY
 
 
 @settings(max_examples=300)
@@ -59,7 +59,7 @@ def test_seats_go_round() -> None:
 def test_random_words_are_those_of_splitmix64() -> None:
     """The first words of the generator seeded with 0, as its authors' C code prints them."""
     golden, mask = 0x9E3779B97F4A7C15, 2**64 - 1
-    words = [int(kernel.mix(np.uint64(step * golden & mask))) for step in range(3)]
+    words = [int(randomness.mix(np.uint64(step * golden & mask))) for step in range(3)]
     assert words == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 

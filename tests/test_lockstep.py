@@ -15,8 +15,8 @@ from lockstep import Pair, kernel_state, naive_state, play_out
 from reference import ACE, CHIP, DECLINE, SKIP, is_ace_led
 from strategies import tables
 
-from cucumber_env.kernel import PUBLIC
 from cucumber_env.rules import CHOICES, PRESETS, Rules
+from cucumber_env.state import PUBLIC
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

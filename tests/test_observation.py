@@ -18,9 +18,9 @@ from tables import Table, all_deals, dealt, packed, ranks_of, unpacked
 
 from cucumber_env import batch
 from cucumber_env.batch import Buffers, new_games
-from cucumber_env.kernel import GAME, PUBLIC, VIEW, as_records, compile_rules
 from cucumber_env.observation import EPISODES, WORDS, Layout
 from cucumber_env.rules import MAX_SEATS, PRESETS, Rules
+from cucumber_env.state import GAME, PUBLIC, VIEW, as_records, compile_rules
 
 
 def observe(layout: Layout, view: np.ndarray) -> np.ndarray:

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, hypergeom
 from tables import Table, all_deals, packed, ranks_of
 
-from cucumber_env import batch, kernel
+from cucumber_env import batch, kernel, randomness
 from cucumber_env.batch import make_options, new_games, seed_word
 from cucumber_env.envs.vector import SelfPlay
-from cucumber_env.kernel import compile_rules
 from cucumber_env.rules import MAX_CARDS, Rules
+from cucumber_env.state import compile_rules
 
 WEAK = 1e-5
 """A p-value below this is taken as a defect: all seeds are fixed, so that a pass stays a pass."""
@@ -117,7 +117,9 @@ def test_the_first_cards_are_the_same_whatever_the_dealer_chooses() -> None:
 
 def test_names_of_streams_are_all_different() -> None:
     """No two of 7^5 neighbouring names are equal, so that fields do not stand in for each other."""
-    names = {int(kernel.stream(np.uint64(s), g, e, r, p)) for s, g, e, r, p in itertools.product(range(7), repeat=5)}
+    names = {
+        int(randomness.stream(np.uint64(s), g, e, r, p)) for s, g, e, r, p in itertools.product(range(7), repeat=5)
+    }
     assert len(names) == 7**5
 
 
@@ -230,14 +232,14 @@ def test_first_dealers_are_uniform() -> None:
 
 
 def test_uniform_numbers_are_uniform() -> None:
-    name = kernel.stream(np.uint64(3), 0, 0, 0, kernel.POLICY_STREAM)
-    u = np.array([kernel.uniform(name, index) for index in range(20_000)])
+    name = randomness.stream(np.uint64(3), 0, 0, 0, randomness.POLICY_STREAM)
+    u = np.array([randomness.uniform(name, index) for index in range(20_000)])
     assert 0 <= u.min() < 1e-3
     assert 1 - 1e-3 < u.max() < 1
     assert chisquare(np.bincount((u * 100).astype(int), minlength=100)).pvalue > WEAK
     limits = (1, 2, 3, 52, 10**6, 2**31 - 1)
     for limit in limits:
-        drawn = [kernel.below(name, index, limit) for index in range(200)]
+        drawn = [randomness.below(name, index, limit) for index in range(200)]
         assert 0 <= min(drawn) <= max(drawn) < limit
         assert limit < 1000 or len(set(drawn)) > 190
 

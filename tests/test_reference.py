@@ -41,10 +41,7 @@ def letters(ranks):
 
 
 def rules_of(case):
-    fields = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in case.get("rules", {}).items()
-    }
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in case.get("rules", {}).items()}
     return replace(PRESETS[case["variant"]], **fields)
 
 

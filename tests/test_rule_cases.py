@@ -17,8 +17,8 @@ import pytest
 import yaml
 from tables import Table, members, packed, ranks_of, text_of
 
-from cucumber_env.kernel import CHIP, DEAL_ONE, DECLINE, SKIP
 from cucumber_env.rules import FIELDS, MAX_SEATS, PRESETS, Rules
+from cucumber_env.state import CHIP, DEAL_ONE, DECLINE, SKIP
 
 OWN_CASES = Path(__file__).with_name("rule_cases.yaml")
 

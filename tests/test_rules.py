@@ -264,7 +264,7 @@ CUCUMBER = [
     "If an Ace is led, everybody else plays his lowest card and the Ace takes the trick.",
     "The highest card takes the trick, the last played of equals; its taker leads the next.",
     "Only the last trick counts: the taker of the last trick pays the value of its highest card (T 10, J 11, Q 12, "
-    "K 13, A 14). Of equal cards, the last of them played pays.",
+    "K 13, A 14). Of equal cards, the last of them played pays; under a led Ace its leader.",
     "A player whose total reaches 30 points is out; the last one in wins the match.",
 ]
 MAY = "A follower plays a card equal to or above the reference (the highest card on the table), or his lowest."
@@ -273,7 +273,7 @@ DESCRIBED: dict[str, dict[int, str | None]] = {
     "cucumber": {},
     "gurka": {},
     "agurk": {6: "A player whose total reaches 21 points is out; the last one in wins the match."},
-    "gurka_no_ace": {3: None},
+    "gurka_no_ace": {3: None, 5: CUCUMBER[5].replace("; under a led Ace its leader", "")},
     "three_card": {0: CUCUMBER[0].replace("7 cards each", "3 cards each")},
     "inverted": {
         5: "Only the last trick counts: whoever played the lowest card to the last trick pays the value of its highest "
@@ -298,7 +298,9 @@ DESCRIBED: dict[str, dict[int, str | None]] = {
         "J 10, Q 10, K 10, A 11). Of equal cards, the last of them played pays.",
         6: "The first player whose total reaches 51 points loses and the match ends.",
     },
-    "wikipedia": {5: CUCUMBER[5].replace("the last of them played pays", "all of them pay")},
+    "wikipedia": {
+        5: CUCUMBER[5].replace("the last of them played pays; under a led Ace its leader", "all of them pay")
+    },
     "bga": {2: MAY, 6: CUCUMBER[6].replace("reaches", "exceeds")},
 }
 """By preset: the lines that differ from those of ``cucumber``, by their number; None for one that is not there."""

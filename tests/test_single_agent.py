@@ -22,9 +22,9 @@ from cucumber_env import one_seat
 from cucumber_env.batch import TERMINATED, TRUNCATED
 from cucumber_env.envs.single_agent import CucumberEnv
 from cucumber_env.envs.vector import SelfPlay
-from cucumber_env.kernel import CHIP, DECLINE, OVER
 from cucumber_env.policies import Policy
 from cucumber_env.rules import PRESETS, RANKS, Rules
+from cucumber_env.state import CHIP, DECLINE, OVER
 
 ID = "cucumber_env/Cucumber-v0"
 

@@ -22,12 +22,12 @@ from pettingzoo.utils.env_logger import EnvLogger
 from cucumber_env import batch, one_table
 from cucumber_env.batch import REWARDS
 from cucumber_env.cards import ACTIONS
-from cucumber_env.kernel import OVER, VIEW, as_records, compile_rules
 from cucumber_env.observation import Layout
 from cucumber_env.one_table import CUT, ENDED, ILLEGAL, LEFT, PAID, SETTINGS_WORDS, TABLE_WORDS
 from cucumber_env.policies import Turns
 from cucumber_env.rewards import reward_range
 from cucumber_env.rules import Rules
+from cucumber_env.state import OVER, VIEW, as_records, compile_rules
 
 Observation = dict[str, np.ndarray]
 

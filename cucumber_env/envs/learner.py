@@ -9,11 +9,11 @@ import numpy as np
 
 from cucumber_env import batch, one_seat, policies
 from cucumber_env.batch import TERMINATED
-from cucumber_env.kernel import NOBODY, VIEW, as_records, as_table, compile_rules
 from cucumber_env.observation import Layout
 from cucumber_env.policies import Policy, Turns
 from cucumber_env.rewards import reward_range
 from cucumber_env.rules import MAX_SEATS, Rules
+from cucumber_env.state import NOBODY, VIEW, as_records, as_table, compile_rules
 
 Opponent = str | Policy | Callable[[Turns], np.ndarray]
 """A policy's name, a policy, or a function from `Turns` of length B to legal actions int ``[B]``."""

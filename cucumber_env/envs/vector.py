@@ -9,10 +9,10 @@ import numpy as np
 
 from cucumber_env import batch
 from cucumber_env.batch import Buffers
-from cucumber_env.kernel import VIEW, as_records, as_table, compile_rules
 from cucumber_env.observation import COUNT_BITS, Layout
 from cucumber_env.policies import Turns
 from cucumber_env.rules import Rules
+from cucumber_env.state import VIEW, as_records, as_table, compile_rules
 
 
 class SelfPlay:
