@@ -32,6 +32,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+# Threads that wait for each other by spinning lose most of their speed as soon as anything else runs on the
+# machine. Read when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import numpy as np
 import torch
 import tyro
