@@ -17,18 +17,13 @@ updates done, and a resumed run goes on as if it had never stopped.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import itertools
 import json
 import os
-import platform
-import signal
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -45,14 +40,14 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.checkpoint import Card, load_training, save_agent
 from agents.display import Progress, show
-from agents.network import ActorCritic, entropy
+from agents.network import ActorCritic, entropy, fast_bf16
 from agents.policy import NetworkPolicy
+from agents.runs import StopSignal, describe, free_folder
 from cucumber_env import arena
 from cucumber_env.baselines import BASELINES
 from cucumber_env.envs.vector import SelfPlay
-from cucumber_env.observation import OBSERVATION_VERSION
 from cucumber_env.policies import sample
-from cucumber_env.rules import POINTS, RULES_VERSION, Rules
+from cucumber_env.rules import POINTS, Rules
 
 CONFIG = "config.json"
 
@@ -423,14 +418,6 @@ class Trainer:
             )
 
 
-def fast_bf16(device: torch.device) -> bool:
-    """Whether the device multiplies bfloat16 in hardware."""
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    capable = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(capable.get("avx512_bf16") or capable.get("amx_bf16") or capable.get("bf16"))
-
-
 class Run:
     """A run's folder: ``config.json``, ``log.jsonl``, TensorBoard events, ``last/`` and ``best/``.
 
@@ -442,7 +429,9 @@ class Run:
         self.trainer, self.folder = trainer, folder
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / CONFIG).exists():
-            (folder / CONFIG).write_text(json.dumps(describe(trainer.config), indent=2, default=str) + "\n")
+            (folder / CONFIG).write_text(
+                json.dumps(describe(trainer.config, trainer.rules), indent=2, default=str) + "\n"
+            )
         best = folder / "best" / "agent.json"
         self.best = json.loads(best.read_text())["training"]["gain"] if best.exists() else -float("inf")
         self.log = (folder / "log.jsonl").open("a", encoding="utf-8")
@@ -497,33 +486,6 @@ class Run:
         self.board.close()
 
 
-class StopSignal:
-    """Ctrl-C and SIGTERM ask for a stop after the update; a second Ctrl-C stops at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
-
-    def _ask(self, number: int, frame: object) -> None:
-        self.asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def describe(config: Config) -> dict[str, Any]:
-    """Everything that names a run: settings, rules in full, versions, machine."""
-    return {
-        "config": dataclasses.asdict(config),
-        "rules": Rules.of(config.rules).to_dict(),
-        "versions": {
-            "rules": RULES_VERSION,
-            "observation": OBSERVATION_VERSION,
-            **{name: metadata.version(name) for name in ("cucumber-env", "numpy", "numba", "torch")},
-        },
-        "machine": {"platform": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()},
-    }
-
-
 def open_run(config: Config) -> Run:
     """A new run in its folder, or with ``config.resume`` the one to go on with.
 
@@ -545,12 +507,6 @@ def open_run(config: Config) -> Run:
     if (config.out / CONFIG).exists():
         raise FileExistsError(f"{config.out} holds a run already; --resume {config.out} goes on with it")
     return Run(trainer, config.out)
-
-
-def free_folder(name: str) -> Path:
-    """``runs/NAME``, or with a number behind it the first that does not exist."""
-    folders = (Path("runs") / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
-    return next(folder for folder in folders if not folder.exists())
 
 
 def report(run: Run, console: Console) -> None:

@@ -75,3 +75,11 @@ def _linear(inputs: int, outputs: int, *, gain: float) -> nn.Linear:
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
+
+
+def fast_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bfloat16 in hardware."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    capable: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(capable.get("avx512_bf16") or capable.get("amx_bf16") or capable.get("bf16"))

@@ -1,0 +1,48 @@
+"""What a training run is outside of learning: its folder, its description, and how it is stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import platform
+import signal
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from cucumber_env.observation import OBSERVATION_VERSION
+from cucumber_env.rules import RULES_VERSION, Rules
+
+
+class StopSignal:
+    """Ctrl-C and SIGTERM ask for a stop after the update; a second Ctrl-C stops at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: object) -> None:
+        self.asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def describe(config: Any, rules: Rules) -> dict[str, Any]:
+    """Everything that names a run: settings (a dataclass), rules in full, versions, machine."""
+    return {
+        "config": dataclasses.asdict(config),
+        "rules": rules.to_dict(),
+        "versions": {
+            "rules": RULES_VERSION,
+            "observation": OBSERVATION_VERSION,
+            **{name: metadata.version(name) for name in ("cucumber-env", "numpy", "numba", "torch")},
+        },
+        "machine": {"platform": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()},
+    }
+
+
+def free_folder(name: str) -> Path:
+    """``runs/NAME``, or with a number behind it the first that does not exist."""
+    folders = (Path("runs") / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
+    return next(folder for folder in folders if not folder.exists())
