@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-# Threads that wait for each other by spinning lose most of their speed as soon as anything else runs on the
-# machine. Read when torch is imported.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Threads that spin for long while they wait for each other lose most of their speed as soon as anything else runs
+# on the machine. Read when torch is imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from agents.checkpoint import Card, load_training, save_agent
 from agents.display import Progress, show
-from agents.network import ActorCritic, entropy, fast_bf16
+from agents.network import ActorCritic, entropy, fast_bf16, find_device
 from agents.policy import NetworkPolicy
 from agents.runs import StopSignal, describe, free_folder
 from cucumber_env import arena
@@ -93,7 +93,7 @@ class Config:
     """Updates between evaluations at a table of `highest`."""
     evaluate_deals: int = 2048
     """Duplicate deals of such an evaluation."""
-    final_deals: int = 50_000
+    final_deals: int = 40_000
     """Duplicate deals behind each line of the final table."""
     save_every: int = 28
     """Updates between checkpoints."""
@@ -187,6 +187,10 @@ def rollout(network: ActorCritic, table: SelfPlay, *, seed: int, update: int, de
         made = slice(decisions, decisions := decisions + len(asked))
         steps.append((made, asked, seats, at.rewards.copy()))
         rows = rows[at.done[rows] == 0]
+    if not decisions:
+        raise ValueError(
+            f"{table.num_games} episodes without a single decision: there is nothing to learn at this table"
+        )
     columns = {name: np.concatenate(parts) for name, parts in kept.items()}
     return Rollout(**columns, steps=steps, turns=turns + table.turns_played)
 
@@ -286,12 +290,10 @@ class Trainer:
 
     def __init__(self, config: Config) -> None:
         config.check()
-        torch.manual_seed(config.seed)
+        torch.manual_seed(config.seed % (1 << 63))
         torch.set_num_threads(config.threads)
         self.config = config
-        self.device = torch.device(
-            ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
-        )
+        self.device = find_device(config.device)
         self.rules = Rules.of(config.rules)
         self.table = SelfPlay(
             self.rules,
@@ -497,10 +499,15 @@ def open_run(config: Config) -> Run:
         folder = config.resume
         if not (folder / CONFIG).is_file():
             raise FileNotFoundError(f"no run to resume in {folder}: {CONFIG} is missing")
-        saved = json.loads((folder / CONFIG).read_text())["config"]
-        trainer = Trainer(Config(**{**saved, "hidden": tuple(saved["hidden"]), "out": folder, "resume": None}))
-        trainer.restore(folder / "last")
-        return Run(trainer, folder)
+        try:
+            saved = json.loads((folder / CONFIG).read_text())["config"]
+            trainer = Trainer(Config(**{**saved, "hidden": tuple(saved["hidden"]), "out": folder, "resume": None}))
+            trainer.restore(folder / "last")
+            return Run(trainer, folder)
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"{folder} is not a run that can be resumed: {type(error).__name__}: {error}") from error
+    if config.out is not None and config.out.exists() and not config.out.is_dir():
+        raise FileExistsError(f"{config.out} is a file; --out takes the folder of the run")
     trainer = Trainer(config)
     if config.out is None:
         return Run(trainer, free_folder(f"{config.rules.replace(',', '-')}-{config.players}p-seed{config.seed}"))
@@ -523,11 +530,9 @@ def report(run: Run, console: Console) -> None:
         f"turns/s and {trainer.decisions / learned:,.0f} decisions/s while training ({shares})."
     )
     agent = f"checkpoint:{run.folder / 'last'}"
-    where = f"--rules {config.rules} --players {config.players}"
+    where = f"--rules {config.rules} --players {config.players} --episode {config.episode}"
     console.print(f"The agent is in {run.folder / 'last'}; the best one seen on the way in {run.folder / 'best'}.")
     console.print(f"  evaluate   uv run evaluate.py arena {agent} highest careful {where}", soft_wrap=True)
-    if trainer.updates < config.updates:
-        console.print(f"  resume     uv run train.py --resume {run.folder}", soft_wrap=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -545,9 +550,20 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with Progress(trainer.config.updates, done=trainer.updates, console=console) as progress:
             run.train(progress, stop)
+        stop.restore()
+        if stop.asked:
+            console.print(f"Stopped. The agent is in {run.folder / 'last'}.", soft_wrap=True)
+            console.print(f"  resume     uv run train.py --resume {run.folder}", soft_wrap=True)
+            return 130
+        report(run, Console())
+    except (ValueError, FloatingPointError, OSError) as error:
+        console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        console.print(f"Interrupted. Checkpoints are in {run.folder}.", soft_wrap=True)
+        return 130
     finally:
         run.close()
-    report(run, Console())
     return 0
 
 

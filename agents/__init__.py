@@ -9,11 +9,13 @@ from __future__ import annotations
 from cucumber_env.policies import Policy, register
 
 
-def _checkpoint(path: str, *, greedy: int = 0) -> Policy:
+def _checkpoint(path: str | None = None, *, greedy: int = 0) -> Policy:
     """The agent saved at `path`; ``greedy=1`` plays its likeliest action instead of sampling."""
+    if path is None:
+        raise ValueError("which agent? write checkpoint:FOLDER, such as checkpoint:runs/demo/last")
     from agents.policy import NetworkPolicy  # torch is imported when an agent is loaded, not before
 
-    return NetworkPolicy.load(path, greedy=bool(greedy))
+    return NetworkPolicy.load(str(path), greedy=bool(greedy))
 
 
 register("checkpoint", _checkpoint)

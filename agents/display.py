@@ -7,7 +7,8 @@ from types import TracebackType
 
 import rich.box
 import rich.table
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
@@ -33,25 +34,25 @@ class Progress:
         self.started = self.shown = time.monotonic()
         self.bar = Bar(
             TextColumn("training"),
-            BarColumn(bar_width=None),
+            BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[facts]}"),
-            console=self.console,
-            disable=not self.console.is_terminal,
         )
-        self.task = self.bar.add_task("training", total=total, completed=done, facts="")
+        self.task = self.bar.add_task("training", total=total, completed=done)
+        self.live = Live(self.bar, console=self.console, transient=False) if self.console.is_terminal else None
 
     def __enter__(self) -> Progress:
-        self.bar.start()
+        if self.live:
+            self.live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bar.stop()
+        if self.live:
+            self.live.stop()
 
     def show(self, done: int, metrics: dict[str, float]) -> None:
         """Bring the display to `done` updates with the latest metrics."""
@@ -60,9 +61,12 @@ class Progress:
                 mean, half_width = metrics[f"eval/{score}"], metrics["eval/half_width"]
                 self.strength = f"{score} against highest {mean:.2f} ± {half_width:.2f}"
         facts = f"{metrics['charts/SPS']:,.0f} turns/s · entropy {metrics['losses/entropy']:.2f} · {self.strength}"
-        self.bar.update(self.task, completed=done, facts=facts)
+        self.bar.update(self.task, completed=done)
+        if self.live:
+            self.live.update(Group(self.bar, Text(facts, style="dim")))
+            return
         now = time.monotonic()
-        if self.console.is_terminal or (now - self.shown < SECONDS_BETWEEN_LINES and done < self.total):
+        if now - self.shown < SECONDS_BETWEEN_LINES and done < self.total:
             return
         self.shown = now
         left = (now - self.started) / max(done - self.first, 1) * (self.total - done)

@@ -83,3 +83,18 @@ def fast_bf16(device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     capable: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(capable.get("avx512_bf16") or capable.get("amx_bf16") or capable.get("bf16"))
+
+
+def find_device(name: str) -> torch.device:
+    """The device called `name`; ``auto`` is a GPU if there is one.
+
+    Raises:
+        ValueError: there is no such device here.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.zeros(1, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device={name!r} cannot be used here: {reason}; allowed: auto, cpu, cuda") from None

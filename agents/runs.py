@@ -7,6 +7,7 @@ import itertools
 import os
 import platform
 import signal
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,25 @@ from cucumber_env.rules import RULES_VERSION, Rules
 
 
 class StopSignal:
-    """Ctrl-C and SIGTERM ask for a stop after the update; a second Ctrl-C stops at once."""
+    """Ctrl-C and SIGTERM ask for a stop after the update; a second Ctrl-C stops at once.
+
+    Attributes:
+        asked: Whether a stop has been asked for.
+    """
 
     def __init__(self) -> None:
         self.asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
+        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def _ask(self, number: int, frame: object) -> None:
         self.asked = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        print("\nstopping after this update; Ctrl-C again stops at once", file=sys.stderr)
+
+    def restore(self) -> None:
+        """Signals do again what they did before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
 
 def describe(config: Any, rules: Rules) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from cucumber_env.kernel import act, begin, count_bits, legal_now, play
 from cucumber_env.observation import COUNT_BITS, EPISODES, WORDS, encode, thermometers
 from cucumber_env.randomness import POLICY_STREAM, stream, uniform
 from cucumber_env.rules import LARGEST, Rules
-from cucumber_env.state import CHIP, FIRST_OUT_LOSES, GAME, OVER, as_records
+from cucumber_env.state import CHIP, FIRST_OUT_LOSES, GAME, NUM_ACTIONS, OVER, as_records
 
 POINTS, ZERO_SUM, OUTCOME = range(3)
 REWARDS = ("points", "zero_sum", "outcome")
@@ -196,7 +196,7 @@ def first_illegal(rules_table, games, rows, actions):
     """Position in `rows` of the first illegal action, or -1."""
     for i in range(len(rows)):
         action = actions[i]
-        if action < 0 or action > 62 or not legal_now(rules_table[0], games[rows[i]]) >> action & 1:
+        if action < 0 or action >= NUM_ACTIONS or not legal_now(rules_table[0], games[rows[i]]) >> action & 1:
             return i
     return -1
 

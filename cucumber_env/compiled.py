@@ -73,7 +73,7 @@ def cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:  # a read-only home, as in many containers
-        folder = Path(tempfile.gettempdir()) / f"cucumber_env-{_user()}" / folder.name
+        folder = _private_folder() / folder.name
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -86,5 +86,11 @@ def _cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cucumber_env"
 
 
-def _user() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else "user"
+def _private_folder() -> Path:
+    """A folder for temporary files that nobody else can have put there: what is cached is code."""
+    user = os.getuid() if hasattr(os, "getuid") else None
+    folder = Path(tempfile.gettempdir()) / f"cucumber_env-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if user is not None and folder.stat().st_uid != user:
+        return Path(tempfile.mkdtemp(prefix="cucumber_env-"))
+    return folder

@@ -102,7 +102,7 @@ class Game:
         """A game whose cards are dealt from a seed, the same cards as in every face.
 
         Args:
-            rules: Rules, a preset's name, or a mapping of fields.
+            rules: Rules, a preset with changes such as ``"cucumber,hand_size=3"``, or a mapping of fields.
             players: Seats at the table.
             seed: Any integer ≥ 0.
             episode: ``"match"`` or ``"round"``.
@@ -141,7 +141,7 @@ class Game:
         0
 
         Args:
-            rules: Rules, a preset's name, or a mapping of fields.
+            rules: Rules, a preset with changes such as ``"cucumber,hand_size=3"``, or a mapping of fields.
             players: Seats at the table.
             dealer: Seat that deals the first round.
             episode: ``"match"`` or ``"round"``.

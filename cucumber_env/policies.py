@@ -160,7 +160,9 @@ def make(policy: str | Policy) -> Policy:
         raise TypeError(f"policy must be a name or a Policy, got {type(policy).__name__}; names: {', '.join(names())}")
     name, _, rest = policy.partition(":")
     if name not in _factories():
-        raise ValueError(f"unknown policy {name!r}{nearest(name, names())}; names: {', '.join(names())}")
+        hint = " (trained agents are known after `import agents`, in a clone)" if name == "checkpoint" else ""
+        known = ", ".join(names())
+        raise ValueError(f"unknown policy {name!r}{hint or nearest(name, names())}; names: {known}")
     arguments: list[Any] = []
     options: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):

@@ -318,7 +318,9 @@ def run_trace(case: dict[str, Any]) -> dict[str, Any]:
         assert choice in table.legal()
         table.advance(choice)
     table.hand_out({seat: hands[seat] for seat in seats}, hand_size=len(hands[seats[0]]))
-    return {"tricks": [trace_trick(table, trick) for trick in case["expect"]["tricks"]]}
+    played = [trace_trick(table, trick) for trick in case["expect"]["tricks"]]
+    assert table.phase == "over", "a trace is a whole round"
+    return {"tricks": played}
 
 
 def trace_trick(table: Table, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -329,6 +331,7 @@ def trace_trick(table: Table, wanted: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"leader": table.turn, "plays": wanted["plays"], "legal": []}
     for card in cards:
         assert card in table.hand(table.turn), f"seat {table.turn} does not hold {text_of([card])}"
+        assert card in table.legal(), f"seat {table.turn} may not play {text_of([card])}"
         answer["legal"].append(text_of(table.legal()))
         table.play(card)
     over = table.phase == "over"

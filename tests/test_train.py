@@ -203,6 +203,7 @@ def test_bad_checkpoints_are_refused(tmp_path: Path) -> None:
         ({"clip": -1.0}, "clip=-1.0 is out of range"),
         ({"gae_lambda": 1.5}, "gae_lambda=1.5 is out of range; allowed: 0 to 1"),
         ({"hidden": ()}, "hidden=()"),
+        ({"device": "nonsense"}, "device='nonsense' cannot be used here"),
         ({"seed": -1}, "seed=-1"),
     ],
 )
@@ -219,6 +220,23 @@ def test_a_taken_folder_is_not_written_over(tmp_path: Path) -> None:
         train.open_run(small(out=tmp_path / "run"))
     with pytest.raises(FileNotFoundError, match="no run to resume"):
         train.open_run(small(resume=tmp_path / "elsewhere"))
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="is a file"):
+        train.open_run(small(out=tmp_path / "file"))
+    for text in ("{}", '{"config": {"foo": 1, "hidden": []}}', "nothing"):
+        (tmp_path / "run" / "config.json").write_text(text)
+        with pytest.raises(ValueError, match="is not a run that can be resumed"):
+            train.open_run(small(resume=tmp_path / "run"))
+
+
+def test_a_table_without_decisions_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--players", "2", "--rules", "cucumber,hand_size=1", "--games", "4", "--out", str(tmp_path / "run")]
+    assert train.main(arguments) == 1
+    assert "without a single decision" in capsys.readouterr().err
+
+
+def test_any_seed_is_taken(tmp_path: Path) -> None:
+    assert run(small(out=tmp_path / "run", updates=1, games=4, seed=10**30)).trainer.updates == 1
 
 
 @pytest.mark.parametrize(

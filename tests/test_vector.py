@@ -6,6 +6,7 @@ import copy
 import itertools
 import pickle
 import re
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -21,6 +22,7 @@ from learners import any_legal, first_legal, last_legal, life_at
 import cucumber_env  # noqa: F401 (registers the environment)
 from cucumber_env import one_seat
 from cucumber_env.envs.single_agent import CucumberEnv
+from cucumber_env.envs.vector import SelfPlay
 from cucumber_env.envs.vector_env import CucumberVectorEnv
 
 ID = "cucumber_env/Cucumber-v0"
@@ -363,3 +365,45 @@ def test_wrong_actions_and_seeds_are_named():
         with pytest.raises(ValueError, match=message):
             envs.step(actions)
     assert same(before, envs.action_masks())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda games: games.reset(rows=[4]), "rows from 4 to 4 are out of range; allowed: 0 to 3"),
+        (lambda games: games.reset(rows=[-1]), "rows from -1 to -1"),
+        (lambda games: games.reset(rows=[0.5]), "rows of dtype float64"),
+        (lambda games: games.reset(rows=[[0]]), r"rows of dtype int64 and shape \(1, 1\)"),
+        (lambda games: games.reset(games=[1, 2]), r"games of shape \(2,\) for 4 games"),
+        (lambda games: games.reset(games=[1, 2, 3, -4]), "games hold -4"),
+        (lambda games: games.reset(episodes=1.5), "episodes of dtype float64"),
+        (lambda games: games.step([0], rows=[9]), "rows from 9 to 9"),
+        (lambda games: games.step([0, 0], rows=[0, 0]), "name a game twice"),
+        (lambda games: games.step(games.buffers.mask.argmax(axis=1) + 0.4), "actions of dtype float64"),
+        (lambda games: games.step([True] * 4), "actions of dtype bool"),
+        (lambda games: games.step([0]), r"actions of shape \(1,\) for 4 games"),
+        (lambda games: games.draws(rows=[1_000_000]), "rows from 1000000"),
+        (lambda games: games.turns(rows=[7]), "rows from 7"),
+        (lambda games: games.hidden(rows=[7]), "rows from 7"),
+        (lambda games: SelfPlay(skip_forced="no"), "skip_forced='no' must be True or False"),  # type: ignore[arg-type]
+        (lambda games: SelfPlay(num_games=4).step([0, 0, 0, 0]), "game 0 has not begun"),
+        (lambda games: SelfPlay(num_games=4).turns(), "game 0 waits for no decision"),
+    ],
+)
+def test_self_play_refuses_what_it_cannot_play(call: Callable[[SelfPlay], object], message: str) -> None:
+    games = SelfPlay(num_games=4)
+    games.reset(seed=1)
+    before = games.games.tobytes()
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(games)
+    assert games.games.tobytes() == before
+
+
+def test_self_play_takes_rows_as_a_mask() -> None:
+    games, others = SelfPlay(num_games=4), SelfPlay(num_games=4)
+    for table, rows in ((games, np.array([True, False, False, True])), (others, np.array([0, 3]))):
+        table.reset(seed=1)
+        table.reset(seed=1, rows=rows, episodes=5)
+        table.step(table.buffers.mask[rows].argmax(axis=1), rows=rows)
+    assert games.games.tobytes() == others.games.tobytes()
+    assert games.games["episode"].tolist() == [5, 0, 0, 5]

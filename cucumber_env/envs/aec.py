@@ -84,7 +84,7 @@ class CucumberAEC(AECEnv[str, Observation, int]):
     See `cucumber_env.cucumber_v0` for observations, actions, rewards and endings.
 
     Args:
-        rules: Rules, a preset's name, or a mapping of fields.
+        rules: Rules, a preset with changes such as ``"cucumber,hand_size=3"``, or a mapping of fields.
         num_players: Seats at the table.
         episode: ``"match"`` or ``"round"``.
         elimination: What becomes of a player who is out of the match for good. ``"wait"``: stays in `agents`, is never

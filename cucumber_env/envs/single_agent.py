@@ -52,7 +52,7 @@ class CucumberEnv(gymnasium.Env[np.ndarray, np.int64]):
         from the operating system, which `np_random_seed` tells.
 
     Args:
-        rules: Rules, a preset's name, or a mapping of fields.
+        rules: Rules, a preset with changes such as ``"cucumber,hand_size=3"``, or a mapping of fields.
         num_players: Seats at the table.
         episode: ``"round"`` or ``"match"``.
         opponents: A policy's name, a `Policy`, a function from `Turns` of length B to actions int ``[B]``, or a list

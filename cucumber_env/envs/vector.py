@@ -23,7 +23,7 @@ class SelfPlay:
     seat's last decision.
 
     Args:
-        rules: Rules, a preset's name, or a mapping of fields.
+        rules: Rules, a preset with changes such as ``"cucumber,hand_size=3"``, or a mapping of fields.
         num_games: Games played side by side.
         num_players: Seats at each table.
         episode: ``"round"`` or ``"match"``.
@@ -64,6 +64,9 @@ class SelfPlay:
     ) -> None:
         if isinstance(num_games, bool) or not isinstance(num_games, int | np.integer) or num_games < 1:
             raise ValueError(f"num_games={num_games!r} must be an integer ≥ 1")
+        for name, flag in (("skip_forced", skip_forced), ("autoreset", autoreset), ("observe", observe)):
+            if not isinstance(flag, bool | np.bool_):
+                raise TypeError(f"{name}={flag!r} must be True or False")
         self.rules = Rules.of(rules)
         self.num_games = int(num_games)
         self.num_players = self.rules.check_players(num_players)
@@ -115,13 +118,16 @@ class SelfPlay:
 
         Args:
             seed: Any integer ≥ 0.
-            rows: int64 ``[k]``, the games to begin.
+            rows: The games to begin: int ``[k]``, all different, or bool ``[num_games]``.
             games: int64 ``[k]``, the numbers that name them under the seed; by default the rows themselves.
             episodes: int64 ``[k]`` or one number: which episode of each.
+
+        Raises:
+            ValueError, TypeError: rows that are no games of this object, or numbers below 0; named.
         """
-        rows = self._rows if rows is None else np.asarray(rows, np.int64)
-        games = rows if games is None else np.asarray(games, np.int64)
-        episodes = np.ascontiguousarray(np.broadcast_to(np.asarray(episodes, np.int64), rows.shape))
+        rows = self._checked_rows(rows)
+        games = rows if games is None else self._one_each("games", games, rows)
+        episodes = self._one_each("episodes", episodes, rows)
         rules, layout, options = self._tables
         batch.reset(rules, options, self.games, rows, batch.seed_word(seed), games, episodes)
         self.buffers.rewards[rows] = 0
@@ -134,15 +140,15 @@ class SelfPlay:
 
         Args:
             actions: int ``[k]``.
-            rows: int64 ``[k]``, the games to move on. All rewards of the other rows are 0.
+            rows: The games to move on: int ``[k]``, all different, or bool ``[num_games]``. All rewards of the other
+                rows are 0.
 
         Raises:
-            ValueError: an illegal action, or a game that is over; nothing has been played then.
+            ValueError, TypeError: an illegal action, a game that is over or has not begun, or rows that are no games
+                of this object; nothing has been played then.
         """
-        rows = self._rows if rows is None else np.asarray(rows, np.int64)
-        actions = np.asarray(actions, np.int64)
-        if actions.shape != rows.shape:
-            raise ValueError(f"actions of shape {actions.shape} for {len(rows)} games; expected ({len(rows)},)")
+        rows = self._checked_rows(rows)
+        actions = self._one_each("actions", actions, rows, broadcast=False)
         rules, layout, options = self._tables
         bad = batch.first_illegal(rules, self.games, rows, actions)
         if bad >= 0:
@@ -155,8 +161,15 @@ class SelfPlay:
         return at
 
     def turns(self, rows: np.ndarray | None = None) -> Turns:
-        """The decisions that the games of `rows` (all by default) wait for, as policies see them."""
-        rows = self._rows if rows is None else np.asarray(rows, np.int64)
+        """The decisions that the games of `rows` (all by default) wait for, as policies see them.
+
+        Raises:
+            ValueError, TypeError: a game that waits for none, or rows that are no games of this object.
+        """
+        rows = self._checked_rows(rows)
+        idle = np.flatnonzero(~self.buffers.mask[rows].any(axis=1))
+        if len(idle):
+            raise ValueError(f"game {rows[idle[0]]} waits for no decision; reset it first")
         views = as_records(np.zeros(len(rows), VIEW))
         batch.views(self.games, rows, views)
         return Turns(self.rules, self.num_players, self.episode, views, self.buffers.mask[rows], self.draws(rows))
@@ -167,19 +180,53 @@ class SelfPlay:
         For critics in training and for spectators; no policy is ever given this. Opponents clockwise, each with
         thermometers of the counts by rank, as in the observation.
         """
-        rows = self._rows if rows is None else np.asarray(rows, np.int64)
+        rows = self._checked_rows(rows)
         hands = np.empty((len(rows), (self.layout.seats - 1) * COUNT_BITS), np.int8)
         batch.hidden_hands(self.games, rows, self.layout.seats, hands)
         return hands
 
     def draws(self, rows: np.ndarray | None = None) -> np.ndarray:
         """The uniform numbers in [0, 1) of the coming decisions of `rows` (all by default), float64 ``[k]``."""
-        rows = self._rows if rows is None else np.asarray(rows, np.int64)
+        rows = self._checked_rows(rows)
         u = np.empty(len(rows))
         batch.draws(self.games, rows, u)
         return u
 
+    def _checked_rows(self, rows: Any) -> np.ndarray:
+        """Indices of games, int64 ``[k]``: compiled code trusts them."""
+        if rows is None:
+            return self._rows
+        array = np.asarray(rows)
+        if array.dtype == bool and array.shape == (self.num_games,):
+            return np.flatnonzero(array)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise TypeError(
+                f"rows of dtype {array.dtype} and shape {array.shape}; expected int [k], or bool [{self.num_games}]"
+            )
+        if array.size and not (0 <= array.min() and array.max() < self.num_games):
+            raise ValueError(
+                f"rows from {array.min()} to {array.max()} are out of range; allowed: 0 to {self.num_games - 1}"
+            )
+        named = np.zeros(self.num_games, bool)
+        named[array.astype(np.int64)] = True
+        if np.count_nonzero(named) < array.size:
+            raise ValueError("rows name a game twice; each can make one move in a step")
+        return array.astype(np.int64)
+
+    def _one_each(self, name: str, values: Any, rows: np.ndarray, *, broadcast: bool = True) -> np.ndarray:
+        """A number ≥ 0 for each of `rows`, int64 ``[k]``; one number may stand for all, if `broadcast`."""
+        array = np.asarray(values)
+        if array.size and array.dtype.kind not in "iu":
+            raise TypeError(f"{name} of dtype {array.dtype}; expected integers")
+        if array.shape != rows.shape and not (broadcast and array.ndim == 0):
+            raise ValueError(f"{name} of shape {array.shape} for {len(rows)} games; expected ({len(rows)},)")
+        if broadcast and array.size and array.min() < 0:
+            raise ValueError(f"{name} hold {array.min()}; allowed: 0 and more")
+        return np.ascontiguousarray(np.broadcast_to(array.astype(np.int64), rows.shape))
+
     def _illegal(self, row: int, action: int) -> str:
+        if self.games["public"]["players"][row] == 0:
+            return f"game {row} has not begun; reset it before stepping it"
         if self.buffers.turn[row] < 0:
             return f"game {row} is over; reset it before stepping it"
         legal = np.flatnonzero(self.buffers.mask[row]).tolist()
