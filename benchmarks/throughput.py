@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import subprocess
@@ -46,8 +47,17 @@ def main(argv: list[str] | None = None) -> int:
         except Exception as error:  # the other sections are still worth printing
             traceback.print_exc()
             report[name] = {"error": f"{type(error).__name__}: {error}"}
+    if {"kernel", "peers"} <= set(arguments.only):
+        report["kernel / peers"] = against_peers(report)
     print(json.dumps(report, indent=2))
     return int(any("error" in report[name] for name in arguments.only))
+
+
+def against_peers(report: dict[str, Any]) -> dict[str, float]:
+    """How many times as fast as each peer: random legal play with mask and observation, medians of this run."""
+    ours = report["kernel"].get("mask_and_observation", {}).get("median", math.nan)
+    rates = {name: rate["median"] for name, rate in report["peers"].items() if "median" in rate}
+    return {name: float(f"{ours / rate:.3g}") for name, rate in rates.items()}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -50,7 +50,8 @@ Rewards
         That plus the mean penalty of the other seats in the round. Every round sums to zero.
     ``outcome``
         For matches. +1 to the winner, −1/(n−1) to each of the others; under ``first_out_loses`` the losers share −1 and
-        the others +1. Every match sums to zero, unless it is truncated: that pays nothing to those still in.
+        the others +1. Every match sums to zero, unless it is truncated: that pays nothing to those in the
+        episode until then (under ``"wait"`` everybody).
 
     Sudden death settles places, not points. ``chip_cost`` is what coming back by a chip costs on top of all this, paid
     to nobody.
