@@ -42,7 +42,7 @@ from agents.checkpoint import Card, load_training, save_agent
 from agents.display import Progress, show
 from agents.network import ActorCritic, entropy, fast_bf16, find_device
 from agents.policy import NetworkPolicy
-from agents.runs import StopSignal, describe, free_folder
+from agents.runs import StopSignal, describe, forget_after, free_folder
 from cucumber_env import arena
 from cucumber_env.baselines import BASELINES
 from cucumber_env.envs.vector import SelfPlay
@@ -436,6 +436,7 @@ class Run:
             )
         best = folder / "best" / "agent.json"
         self.best = json.loads(best.read_text())["training"]["gain"] if best.exists() else -float("inf")
+        forget_after(folder / "log.jsonl", trainer.updates)
         self.log = (folder / "log.jsonl").open("a", encoding="utf-8")
         self.board = SummaryWriter(str(folder))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import os
 import platform
 import signal
@@ -50,6 +51,22 @@ def describe(config: Any, rules: Rules) -> dict[str, Any]:
         },
         "machine": {"platform": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()},
     }
+
+
+def forget_after(log: Path, updates: int) -> None:
+    """Cut a JSON-lines log to the lines of the first `updates`: what a resumed run does again is not told twice."""
+    if not log.exists():
+        return
+    kept = []
+    for line in log.read_text(encoding="utf-8").splitlines():
+        try:
+            if json.loads(line)["update"] <= updates:
+                kept.append(line)
+        except (json.JSONDecodeError, KeyError):
+            continue  # a line that a killed run left unfinished
+    fresh = log.with_suffix(".new")
+    fresh.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    fresh.replace(log)
 
 
 def free_folder(name: str) -> Path:

@@ -195,6 +195,8 @@ class Rules:
             return cls.preset(name, **_changes(changes))
         if isinstance(rules, Mapping):
             fields = dict(rules)
+            if not all(isinstance(field, str) for field in fields):
+                raise TypeError(f"rules={fields!r} must name its fields by text; fields: preset, {', '.join(FIELDS)}")
             return cls.preset(fields.pop("preset", "cucumber"), **fields)
         raise TypeError(
             f"rules must be Rules, a text such as 'cucumber,hand_size=3' or a mapping of fields, got "

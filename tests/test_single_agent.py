@@ -491,3 +491,14 @@ def test_rendering_is_the_table_as_the_learner_sees_it(capsys: pytest.CaptureFix
     blind.reset(seed=2)
     with pytest.warns(UserWarning, match="render_mode"):
         assert blind.render() is None
+
+
+def test_misuse_before_reset_and_bools_are_refused() -> None:
+    env = CucumberEnv(render_mode="ansi")
+    with pytest.raises(ResetNeeded, match=r"call reset\(\) before render"):
+        env.render()
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="action=True is not in the action space"):
+        env.step(True)
+    with pytest.raises(TypeError, match="must name its fields by text"):
+        CucumberEnv(rules={1: 2})  # type: ignore[dict-item]

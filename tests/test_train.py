@@ -150,6 +150,8 @@ def run(config: train.Config, *, stop_after: int | None = None) -> train.Run:
 def test_a_resumed_run_ends_with_the_same_bytes(tmp_path: Path) -> None:
     whole = run(small(out=tmp_path / "whole"))
     run(small(out=tmp_path / "parts"), stop_after=2)
+    with (tmp_path / "parts" / "log.jsonl").open("a") as log:  # as a run leaves it that was killed later
+        log.write('{"update": 3}\n{"upda')
     resumed = run(train.Config(resume=tmp_path / "parts"))
     assert resumed.trainer.updates == 4
     assert digest(tmp_path / "parts" / "last") == digest(tmp_path / "whole" / "last")

@@ -164,7 +164,7 @@ class CucumberEnv(gymnasium.Env[np.ndarray, np.int64]):
         games = self._games
         if games.done[0] != RUNNING:
             raise ResetNeeded("the episode is over; call reset() before step()")
-        if not self.action_space.contains(action):
+        if isinstance(action, bool | np.bool_) or not self.action_space.contains(action):
             raise ValueError(f"action={action!r} is not in the action space {self.action_space}")
         games.step(self._row, np.array([action], np.int64))
         info: dict[str, Any] = {"action_mask": games.mask[0].copy()}
@@ -205,6 +205,8 @@ class CucumberEnv(gymnasium.Env[np.ndarray, np.int64]):
         if self.render_mode is None:
             gymnasium.logger.warn("render() was called without a render_mode; give one of: " + ", ".join(RENDER_MODES))
             return None
+        if self._games.games["public"]["players"][0] == 0:
+            raise ResetNeeded("nothing to see yet; call reset() before render()")
         text = table_texts(self._games, self._row)[0]
         if self.render_mode == "ansi":
             return text
