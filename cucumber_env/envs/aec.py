@@ -22,6 +22,7 @@ from pettingzoo.utils.env_logger import EnvLogger
 from cucumber_env import batch, one_table
 from cucumber_env.batch import REWARDS
 from cucumber_env.cards import ACTIONS
+from cucumber_env.envs import RENDER_MODES
 from cucumber_env.observation import Layout
 from cucumber_env.one_table import CUT, ENDED, ILLEGAL, LEFT, PAID, SETTINGS_WORDS, TABLE_WORDS
 from cucumber_env.policies import Turns
@@ -32,7 +33,6 @@ from cucumber_env.state import OVER, VIEW, as_records, compile_rules
 Observation = dict[str, np.ndarray]
 
 ELIMINATIONS = ("wait", "remove")
-RENDER_MODES = ("human", "ansi")
 
 _VIEWS = ("_table", "_rows", "_mask", "_earned", "_returns")
 

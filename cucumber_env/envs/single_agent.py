@@ -11,11 +11,10 @@ from gymnasium.error import ResetNeeded
 
 from cucumber_env import batch
 from cucumber_env.batch import RUNNING, TERMINATED, TRUNCATED
+from cucumber_env.envs import RENDER_MODES
 from cucumber_env.envs.learner import NO_ACTION, LearnerGames, Opponent
 from cucumber_env.policies import Policy, Turns
 from cucumber_env.rules import Rules
-
-RENDER_MODES = ("human", "ansi")
 
 
 class CucumberEnv(gymnasium.Env[np.ndarray, np.int64]):

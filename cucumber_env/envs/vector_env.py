@@ -13,8 +13,9 @@ from gymnasium.vector.utils import batch_space
 
 from cucumber_env import batch
 from cucumber_env.batch import RUNNING, TERMINATED, TRUNCATED
+from cucumber_env.envs import RENDER_MODES
 from cucumber_env.envs.learner import NO_ACTION, LearnerGames, Opponent
-from cucumber_env.envs.single_agent import RENDER_MODES, CucumberEnv, check_render_mode, reset_seed, table_texts
+from cucumber_env.envs.single_agent import CucumberEnv, check_render_mode, reset_seed, table_texts
 from cucumber_env.policies import Turns
 from cucumber_env.rules import Rules
 
