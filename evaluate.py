@@ -1,10 +1,12 @@
-"""Measure policies against each other from the command line.
+"""Measure policies from the command line: against each other, or exactly where the game is small.
 
     uv run evaluate.py arena random highest checkpoint:runs/demo/best
     uv run evaluate.py arena lowest highest --rules cucumber,hand_size=3 --players 2 --json -
+    uv run evaluate.py exploitability highest --rules three_card
+    uv run evaluate.py solve --rules three_card --out three_card.npz
 
 Tables are drawn on a terminal and plain lines in a pipe; progress goes to stderr. Exit codes: 0 done,
-1 a policy failed while it played, 2 arguments that make no evaluation, 130 interrupted.
+1 a policy failed while it played or was asked, 2 arguments that make no evaluation, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -20,15 +22,16 @@ from typing import Annotated, Any, Literal
 
 from rich.console import Console
 from rich.progress import Progress
+from tyro import MISSING
 from tyro.conf import Positional, arg
 from tyro.extras import SubcommandApp
 
 from agents.display import show  # importing agents registers the names of trained agents
-from cucumber_env import arena
+from cucumber_env import arena, exact
 from cucumber_env.batch import seed_word
 from cucumber_env.observation import OBSERVATION_VERSION
 from cucumber_env.policies import Policy, make, names
-from cucumber_env.rules import RULES_VERSION, Rules
+from cucumber_env.rules import FIELDS, RULES_VERSION, Rules
 
 
 @dataclasses.dataclass
@@ -63,10 +66,7 @@ class Arena:
         rules.check_players(self.players, name="players")
         arena.check_deals(self.deals)
         seed_word(self.seed)
-        if self.json not in (None, "-"):
-            folder = Path(self.json).absolute().parent
-            if not folder.is_dir() or Path(self.json).is_dir():
-                raise ValueError(f"json={self.json!r} must be a file in a folder that exists")
+        check_file("json", self.json)
         return rules, [made[name] for name in self.policies]
 
     def run(self) -> int:
@@ -86,15 +86,12 @@ class Arena:
             print()
             show(arena.pair_table(result))
         if self.json is not None:
-            text = json_format.dumps(self.to_dict(rules, result), indent=2, ensure_ascii=False, allow_nan=False)
-            write(self.json, text + "\n")
+            write_json(self.json, self.to_dict(rules, result))
         return 0
 
     def play(self, rules: Rules, made: list[Policy]) -> arena.RoundRobin:
         """Play all tables, with a progress bar on stderr if that is a terminal."""
-        console = Console(stderr=True)
-        bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-        with bar:
+        with progress_bar() as bar:
             task = bar.add_task("playing", total=len(made) ** 2 * self.deals)
             return arena.round_robin(
                 made,
@@ -123,6 +120,128 @@ class Arena:
         }
 
 
+_OVERRIDES: list[Any] = [
+    (field, Annotated[str | None, arg(help=FIELDS[field], metavar="VALUE", help_behavior_hint="")], None)
+    for field in (*exact.ROUND_FIELDS, "first_leader")
+]
+
+
+@dataclasses.dataclass
+class Round(dataclasses.make_dataclass("Overrides", _OVERRIDES)):  # type: ignore[misc]
+    """A round of two under any rules, looked at exactly; base of commands."""
+
+    rules: str = "three_card"
+    """Rules: a preset, with changes after commas; each field that matters is an option of its own, too."""
+    players: int = 2
+    """Seats at the table; exact play is for 2."""
+    json: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write everything as JSON to this file, or with `-` to stdout in place of the table."""
+
+    def checked_rules(self) -> Rules:
+        """The rules with the overrides on top.
+
+        Raises:
+            ValueError, TypeError: what is wrong with which argument.
+        """
+        if self.players != 2:
+            raise ValueError(f"players={self.players} is out of range; allowed: 2, which is what exact play is for")
+        check_file("json", self.json)
+        overrides = {field: getattr(self, field) for field in (*exact.ROUND_FIELDS, "first_leader")}
+        changes = [f"{field}={value}" for field, value in overrides.items() if value is not None]
+        return exact.check_rules(",".join([self.rules, *changes]))
+
+    def report(self, rules: Rules, report: exact.Report, **facts: Any) -> None:
+        """Show what was found and write it where it is wanted."""
+        if self.json != "-":
+            print(f"{rules}, a round of 2 players; points, exact; seat 0 leads the first trick\n")
+            show(exact_table(report))
+        if self.json is not None:
+            named = {"command": type(self).__name__.lower(), "versions": versions(), "rules": rules.to_dict()}
+            write_json(self.json, {**named, "num_players": 2, **facts, **report.to_dict()})
+
+
+@dataclasses.dataclass
+class Exploitability(Round):
+    """What a policy is worth against itself in a round of two, and what best responses win against it; exact."""
+
+    policy: Annotated[str, Positional, arg(metavar="POLICY", help_behavior_hint="")] = MISSING
+    """Name of a policy, such as `highest` or `checkpoint:runs/demo/best`."""
+
+    def run(self) -> int:
+        """Check, measure, report; returns the exit code."""
+        rules = self.checked_rules()
+        policy = make(self.policy)
+        if policy.samples_only:
+            exact.refuse_sampling(policy)
+        try:
+            with progress_bar() as bar:
+                task = bar.add_task("asking", total=1.0)
+                report = exact.exploitability(rules, policy, progress=lambda done: bar.update(task, completed=done))
+        except (ValueError, TypeError) as error:
+            return fail(error, 1)
+        self.report(rules, report, policy=self.policy)
+        return 0
+
+
+@dataclasses.dataclass
+class Solve(Round):
+    """An approximate equilibrium of a round of two, with its exact distance from one."""
+
+    out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write the solution to this file, from which it plays as `exact:FILE`."""
+    scheme: Literal[tuple(exact.SCHEMES)] = "dcfr"  # type: ignore[valid-type]
+    """How regrets are discounted."""
+    nash_conv: float = 1e-3
+    """NashConv to reach, in points."""
+    iterations: int = 1000
+    """Most iterations."""
+    seconds: float = float("inf")
+    """Most seconds, but for the last iterations begun."""
+    every: int = 10
+    """Iterations between measurements of the NashConv."""
+
+    def run(self) -> int:
+        """Check, solve, write, report; returns the exit code."""
+        rules = self.checked_rules()
+        check_file("out", self.out)
+        with progress_bar() as bar:
+            task = bar.add_task("solving", total=self.iterations)
+            policy, report = exact.solve(
+                rules,
+                scheme=self.scheme,
+                nash_conv=self.nash_conv,
+                iterations=self.iterations,
+                seconds=self.seconds,
+                every=self.every,
+                progress=lambda done, found, _: bar.update(
+                    task, completed=done, description=f"solving: NashConv {found:.5f}"
+                ),
+            )
+        if self.out is not None:
+            policy.save(self.out)
+        self.report(rules, report, out=self.out, **{name: policy.facts[name] for name in ("iterations", "curve")})
+        return 0
+
+
+def exact_table(report: exact.Report) -> arena.Table:
+    """An exact report, a row for each seat."""
+    rows = [
+        [f"seat {seat}", f"{report.values[seat]:+.5f}", f"{report.best_response[seat]:+.5f}", f"{gain:.5f}"]
+        for seat, gain in enumerate(report.gains)
+    ]
+    title = (
+        f"NashConv {report.nash_conv:.5f} ({report.decisions:,} decisions among {report.information_states:,} "
+        f"information states, {report.seconds:.1f} s)"
+    )
+    return arena.Table(title, ["", "against itself", "best response", "gain"], rows)
+
+
+def progress_bar() -> Progress:
+    """A bar on stderr, if that is a terminal."""
+    console = Console(stderr=True)
+    return Progress(console=console, transient=True, disable=not console.is_terminal)
+
+
 def versions() -> dict[str, Any]:
     """Versions of the package and of what changes results."""
     try:
@@ -130,6 +249,21 @@ def versions() -> dict[str, Any]:
     except metadata.PackageNotFoundError:
         package = "not installed"
     return {"cucumber_env": package, "rules": RULES_VERSION, "observation": OBSERVATION_VERSION}
+
+
+def check_file(name: str, target: str | None) -> None:
+    """Refuse a file that cannot be written: its folder must exist.
+
+    Raises:
+        ValueError: names the argument.
+    """
+    if target not in (None, "-") and (Path(target).is_dir() or not Path(target).absolute().parent.is_dir()):
+        raise ValueError(f"{name}={target!r} must be a file in a folder that exists")
+
+
+def write_json(target: str, content: dict[str, Any]) -> None:
+    """`content` as JSON to stdout (``-``) or to a file."""
+    write(target, json_format.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write(target: str, text: str) -> None:
@@ -151,7 +285,8 @@ def fail(error: Exception, code: int) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command with `arguments` (by default those of the process) and return the exit code."""
     commands = SubcommandApp()
-    commands.command(name="arena")(Arena)
+    for command_class in (Arena, Exploitability, Solve):
+        commands.command(name=command_class.__name__.lower())(command_class)
     try:
         command = commands.cli(args=arguments, prog="evaluate.py", description=(__doc__ or "").split("\n", 1)[0])
         return int(command.run())

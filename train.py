@@ -1,8 +1,10 @@
-"""Train an agent by self-play with PPO, and measure it against every scripted opponent.
+"""Train an agent by self-play with PPO or MMD, and measure it against every scripted opponent.
 
-    uv run train.py                          # 4 players, Cucumber, about two minutes on two cores
+    uv run train.py                                        # 4 players, Cucumber, about two minutes on two cores
     uv run train.py --players 2 --rules three_card --seed 7
+    uv run train.py --players 2-7 --rules cucumber,agurk   # one agent for many tables
     uv run train.py --resume runs/cucumber-4p-seed1
+    torchrun --nproc-per-node=2 train.py --threads 1       # the same run in two processes
 
 All seats share one network. Each update plays whole episodes, then learns from them. A seat's next
 decision may be one turn away or many, and its reward arrives on somebody else's move, so
@@ -10,22 +12,21 @@ advantages follow each seat's own chain of decisions, without discount. Turns wi
 are played by the kernel and never reach the network.
 
 Nothing random has a state of its own: deals and action samples are hashes of (seed, game, update),
-and so is the order of minibatches. A checkpoint is the weights, the optimiser and the number of
-updates done, and a resumed run goes on as if it had never stopped.
+and so is the order of minibatches. A checkpoint is weights, optimiser and counters, and a resumed
+run goes on as if it had never stopped.
 """
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import json
 import os
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 # Threads that spin for long while they wait for each other lose most of their speed as soon as anything else runs
 # on the machine. Read when torch is imported.
@@ -36,163 +37,136 @@ import torch
 import tyro
 from rich.console import Console
 from torch import Tensor
-from torch.utils.tensorboard import SummaryWriter
 
-from agents.checkpoint import Card, load_training, save_agent
-from agents.display import Progress, show
-from agents.network import ActorCritic, entropy, fast_bf16, find_device
-from agents.policy import NetworkPolicy
-from agents.runs import StopSignal, describe, forget_after, free_folder
+from agents import report
+from agents.checkpoint import (
+    Card,
+    VersionError,
+    below,
+    load_agent,
+    load_state,
+    optimizer_tensors,
+    restore_optimizer,
+    save_agent,
+    under,
+)
+from agents.config import SELECTION_DEALS, Config
+from agents.display import Progress
+from agents.distributed import Group, leave
+from agents.network import ActorCritic, blend, divergence, entropy, fast_bf16, find_device
+from agents.opponents import Lineup, Opponents
+from agents.policy import NetworkPolicy, widened
+from agents.runs import Clock, RunFolder, StopSignal, describe, free_folder
+from agents.tables import find_places, find_tables
 from cucumber_env import arena
-from cucumber_env.baselines import BASELINES
 from cucumber_env.envs.vector import SelfPlay
-from cucumber_env.policies import sample
-from cucumber_env.rules import POINTS, Rules
-
-CONFIG = "config.json"
-
-SELECTION_DEALS, FINAL_DEALS = 1, 2
-"""Seeds of the evaluation deals on which the best agent is chosen, and of those on which it is measured."""
-
-
-@dataclass
-class Config:
-    """Settings of a run; every one is a command-line argument."""
-
-    rules: str = "cucumber"
-    """Rules: a preset, with changes after commas, such as `cucumber,hand_size=3`."""
-    players: int = 4
-    """Seats at the table."""
-    episode: Literal["round", "match"] = "round"
-    """What an episode is."""
-    updates: int = 224
-    """Updates of the run; learning rate and entropy bonus fall to zero over them."""
-    games: int = 4096
-    """Episodes played for each update."""
-    seed: int = 1
-    """Names all random numbers of the run."""
-    hidden: tuple[int, ...] = (128, 128)
-    """Widths of the hidden layers of policy and value networks."""
-    critic: Literal["perfect", "own"] = "perfect"
-    """What the critic sees: all hands (it is needed in training alone), or what the seat itself sees."""
-    learning_rate: float = 2e-3
-    """Adam's step size at the start."""
-    entropy: float = 0.003
-    """Weight of the entropy bonus at the start."""
-    epochs: int = 2
-    """Passes over the data of an update."""
-    minibatch: int = 4096
-    """Decisions in a gradient step."""
-    clip: float = 0.2
-    """PPO's limit on the change of a probability ratio."""
-    gae_lambda: float = 0.6
-    """Weight of later advantages (generalised advantage estimation)."""
-    max_grad_norm: float = 0.5
-    """Limit on the norm of the gradient."""
-    evaluate_every: int = 28
-    """Updates between evaluations at a table of `highest`."""
-    evaluate_deals: int = 2048
-    """Duplicate deals of such an evaluation."""
-    final_deals: int = 40_000
-    """Duplicate deals behind each line of the final table."""
-    save_every: int = 28
-    """Updates between checkpoints."""
-    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
-    """CPU threads of the network arithmetic."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Of the network arithmetic; `auto` takes bf16 where the processor multiplies it fast."""
-    device: str = "auto"
-    """Where the network lives: `cpu`, `cuda`, or `auto` for a GPU if there is one."""
-    out: Path | None = None
-    """Folder of the run; by default a new one under runs/."""
-    resume: Annotated[Path | None, tyro.conf.arg(metavar="RUN")] = None
-    """Go on with the run in this folder, with its own settings; all other arguments are ignored."""
-
-    def check(self) -> None:
-        """Refuse values out of range, by name."""
-        Rules.of(self.rules).check_players(self.players, name="players")
-        for name in ("updates", "games", "epochs", "minibatch", "evaluate_every", "save_every", "threads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)} is out of range; allowed: 1 and more")
-        for name in ("evaluate_deals", "final_deals"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name}={getattr(self, name)} is out of range; allowed: 2 and more (for an interval)")
-        for name in ("learning_rate", "clip", "max_grad_norm"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name}={getattr(self, name)} is out of range; allowed: above 0")
-        if not 0 <= self.entropy < float("inf"):
-            raise ValueError(f"entropy={self.entropy} is out of range; allowed: 0 and more")
-        if not 0 <= self.gae_lambda <= 1:
-            raise ValueError(f"gae_lambda={self.gae_lambda} is out of range; allowed: 0 to 1")
-        if self.seed < 0:
-            raise ValueError(f"seed={self.seed} is out of range; allowed: any integer ≥ 0")
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden={self.hidden} is out of range; allowed: one or more widths of 1 and more")
+from cucumber_env.policies import Policy, decide, make, sample
+from cucumber_env.rules import MAX_SEATS
 
 
 @dataclass
 class Rollout:
-    """Decisions of an update and what came of them, in lock-step order.
+    """The learner's decisions at one table in an update and what came of them, in lock-step order.
 
     Attributes:
         observation: int8 ``[N, W]``.
         hidden: int8 ``[N, H]``, the hands of the others, for the critic alone.
         mask: bool ``[N, A]``, legal actions.
         action: int64 ``[N]``.
-        log_probability: float32 ``[N]`` of the action, when it was taken.
+        log_probabilities: float32 ``[N, A]``, of all actions when the action was drawn.
         steps: For each lock-step, the slice of the decisions made in it, their games and seats, and the
             rewards ``[games, seats]`` that followed.
-        turns: Turns played, forced ones included.
+        lineup: Who sat where.
+        turns: Turns played, those of opponents and forced ones included.
     """
 
     observation: np.ndarray
     hidden: np.ndarray
     mask: np.ndarray
     action: np.ndarray
-    log_probability: np.ndarray
+    log_probabilities: np.ndarray
     steps: list[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]
+    lineup: Lineup
     turns: int
 
+    def returns(self) -> np.ndarray:
+        """What every seat was paid in every game, float32 ``[games, seats]``."""
+        return np.asarray(sum(rewards for *_, rewards in self.steps))
 
-@torch.no_grad()
-def rollout(network: ActorCritic, table: SelfPlay, *, seed: int, update: int, device: torch.device) -> Rollout:
-    """Play one whole episode of every game of `table`, all seats by `network`.
 
-    Episode `update` of every game: the same call gives the same games.
+def rollout(
+    network: ActorCritic, table: SelfPlay, lineup: Lineup, *, seed: int, games: np.ndarray, episode: int, clock: Clock
+) -> Rollout:
+    """Play one whole episode of every game of `table`, with the players of `lineup` at its seats.
+
+    Args:
+        games: int64 ``[num_games]``, the numbers that name the games under the seed.
+        episode: Which episode of each: the same call gives the same games.
     """
-    at = table.reset(seed=seed, episodes=update)
+    at = table.reset(seed=seed, games=games, episodes=episode)
     rows = np.arange(table.num_games)
     turns = -table.turns_played
     kept: dict[str, list[np.ndarray]] = defaultdict(list)
     steps = []
     decisions = 0
     while len(rows):
-        mask = at.mask[rows] > 0
-        actions = mask.argmax(axis=1)
-        free = mask.sum(axis=1) > 1  # the first turn of an episode may be forced, and is no decision
-        asked = rows[free]
-        seats = at.turn[asked].astype(np.int64)
-        if len(asked):
-            observation = at.observation[asked]
-            logs = network.log_probabilities(
-                torch.from_numpy(observation).to(device), torch.from_numpy(mask[free]).to(device)
-            ).cpu()
-            actions[free] = sample(logs.exp().numpy(), table.draws(asked))
-            kept["observation"].append(observation)
-            kept["hidden"].append(table.hidden(asked))
-            kept["mask"].append(mask[free])
-            kept["action"].append(actions[free])
-            kept["log_probability"].append(logs.numpy()[np.arange(len(asked)), actions[free]])
+        actions = at.mask[rows].argmax(axis=1)
+        free = np.flatnonzero(at.mask[rows].sum(axis=1) > 1)  # the first turn of an episode may be forced
+        player = lineup.seats[rows[free], at.turn[rows[free]]]
+        own = free[player == 0]
+        asked, seats = rows[own], at.turn[rows[own]].astype(np.int64)
+        with clock("inference"):
+            if len(own):
+                for name, column in choose(network, table, asked).items():
+                    kept[name].append(column)
+                actions[own] = kept["action"][-1]
+                kept["hidden"].append(table.hidden(asked) if network.extra else np.zeros((len(asked), 0), np.int8))
+            for number, opponent in enumerate(lineup.players[1:], 1):
+                if len(theirs := free[player == number]):
+                    actions[theirs] = answer(opponent, table, rows[theirs])
         table.step(actions, rows=rows)
         made = slice(decisions, decisions := decisions + len(asked))
         steps.append((made, asked, seats, at.rewards.copy()))
         rows = rows[at.done[rows] == 0]
-    if not decisions:
-        raise ValueError(
-            f"{table.num_games} episodes without a single decision: there is nothing to learn at this table"
+    width, actions_, extra = network.width, network.actions, network.extra
+    nothing = {
+        "observation": np.zeros((0, width), np.int8),
+        "hidden": np.zeros((0, extra), np.int8),
+        "mask": np.zeros((0, actions_), bool),
+        "action": np.zeros(0, np.int64),
+        "log_probabilities": np.zeros((0, actions_), np.float32),
+    }
+    columns = {name: np.concatenate([empty, *kept[name]]) for name, empty in nothing.items()}
+    return Rollout(**columns, steps=steps, lineup=lineup, turns=turns + table.turns_played)
+
+
+@torch.no_grad()
+def choose(network: ActorCritic, table: SelfPlay, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Actions of `network` for the seats to move in games `rows`, with what they were drawn from."""
+    observation = table.buffers.observation[rows]
+    mask = widened(table.buffers.mask[rows], network.actions)
+    device = next(network.parameters()).device
+    logs = network.log_probabilities(torch.from_numpy(observation).to(device), torch.from_numpy(mask).to(device))
+    probabilities = logs.exp().cpu().numpy()
+    if not np.isfinite(probabilities).all():
+        bad = int((~np.isfinite(probabilities)).any(axis=1).sum())
+        raise FloatingPointError(
+            f"while playing, the network's probabilities are not finite in {bad} of {len(rows)} decisions; "
+            f"weights that are not finite: {not_finite(network)}"
         )
-    columns = {name: np.concatenate(parts) for name, parts in kept.items()}
-    return Rollout(**columns, steps=steps, turns=turns + table.turns_played)
+    return {
+        "observation": observation,
+        "mask": mask,
+        "action": sample(probabilities, table.draws(rows)),
+        "log_probabilities": logs.cpu().numpy(),
+    }
+
+
+def answer(opponent: Any, table: SelfPlay, rows: np.ndarray) -> np.ndarray:
+    """Actions of a frozen network, or of a policy, for the seats to move in games `rows`."""
+    if isinstance(opponent, ActorCritic):
+        return choose(opponent, table, rows)["action"]
+    return decide(opponent, table.turns(rows))
 
 
 def advantages(
@@ -218,275 +192,414 @@ def advantages(
     return advantage, advantage + values
 
 
-def update(
-    network: ActorCritic,
-    optimizer: torch.optim.Optimizer,
-    batch: dict[str, Tensor],
-    config: Config,
-    *,
-    entropy_weight: float,
-    order: np.random.Generator,
-) -> dict[str, float]:
-    """Some epochs of PPO on a batch of decisions; returns the mean of the usual metrics.
+def losses(network: ActorCritic, batch: dict[str, Tensor], config: Config, pull: float) -> tuple[Tensor, Tensor]:
+    """The loss of a minibatch, and ``[5]`` numbers to watch, named by `WATCHED`.
 
-    Args:
-        batch: observation, hidden, mask, action, log_probability, advantage, target, each ``[N, …]``.
-        order: Draws the order of the minibatches.
+    PPO's clipped objective (Schulman et al. 2017), squared value error, and the two divergences of magnetic mirror
+    descent (Sokota et al. 2023): `pull` times that from the magnet and `reverse_kl` times that from the policy that
+    played. Without clipping, its minimum over policies is, with ``η = 1 / reverse_kl``,
+    ``π ∝ (π_played · magnet^(pull·η) · exp(η·A))^(1/(1 + pull·η))``.
     """
-    metrics: dict[str, list[float]] = defaultdict(list)
-    size = len(batch["action"])
-    for _ in range(config.epochs):
-        for rows in minibatches(size, config.minibatch, order):
-            part = {name: column[rows] for name, column in batch.items()}
-            loss, seen = losses(network, part, clip=config.clip, entropy_weight=entropy_weight)
-            if not torch.isfinite(loss):
-                raise FloatingPointError(f"the loss is {loss.item()}: {seen}")
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), config.max_grad_norm)
-            optimizer.step()
-            for name, value in seen.items():
-                metrics[name].append(value)
-    return {f"losses/{name}": float(np.mean(values)) for name, values in metrics.items()}
-
-
-def minibatches(size: int, minibatch: int, order: np.random.Generator | None = None) -> Iterator[Tensor]:
-    """A division of `size` decisions into nearly equal parts of at most `minibatch`; random, if given an `order`."""
-    rows = torch.arange(size) if order is None else torch.from_numpy(order.permutation(size))
-    yield from rows.tensor_split(max(1, -(-size // minibatch)))
-
-
-def losses(
-    network: ActorCritic, part: dict[str, Tensor], *, clip: float, entropy_weight: float
-) -> tuple[Tensor, dict[str, float]]:
-    """PPO's clipped objective (Schulman et al. 2017), squared value error and entropy bonus of a minibatch."""
-    logs = network.log_probabilities(part["observation"], part["mask"])
-    chosen = logs.gather(1, part["action"][:, None]).squeeze(1)
-    log_ratio = chosen - part["log_probability"]
+    mask, played, advantage = batch["mask"], batch["log_probabilities"], batch["advantage"]
+    logs, values = network(batch["observation"], batch["hidden"], mask)
+    log_ratio = (logs - played).gather(1, batch["action"][:, None]).squeeze(1)
     ratio = log_ratio.exp()
-    advantage = part["advantage"]
-    policy_loss = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - clip, 1 + clip)).mean()
-    value_loss = 0.5 * (network.values(critic_sees(network, part)) - part["target"]).square().mean()
-    mean_entropy = entropy(logs, part["mask"]).mean()
-    loss = policy_loss + value_loss - entropy_weight * mean_entropy
+    clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+    policy_loss = -torch.min(advantage * ratio, advantage * clipped).mean()
+    value_loss = (values - batch["target"]).square().mean()
+    loss = policy_loss + config.value_weight * value_loss + pull * divergence(logs, batch["magnet"], mask).mean()
+    if config.reverse_kl:
+        loss = loss + config.reverse_kl * divergence(logs, played, mask).mean()
     with torch.no_grad():
-        seen = {
-            "policy_loss": policy_loss.item(),
-            "value_loss": value_loss.item(),
-            "entropy": mean_entropy.item(),
-            "approx_kl": ((ratio - 1) - log_ratio).mean().item(),
-            "clipfrac": ((ratio - 1).abs() > clip).float().mean().item(),
-        }
-    return loss, seen
+        approx_kl = ((ratio - 1) - log_ratio).mean()
+        clipfrac = ((ratio - 1).abs() > config.clip).float().mean()
+        watched = torch.stack([policy_loss, value_loss, entropy(logs, mask).mean(), approx_kl, clipfrac])
+    return loss, watched
 
 
-def critic_sees(network: ActorCritic, part: dict[str, Tensor]) -> Tensor:
-    """What the critic reads of some decisions, int8 ``[B, critic_width]``: the observation, and maybe all hands."""
-    return torch.cat([part["observation"], part["hidden"]], dim=1)[:, : network.critic_width]
+def not_finite(network: ActorCritic) -> str:
+    """Names of the weights that are not finite."""
+    return ", ".join(name for name, weight in network.named_parameters() if not weight.isfinite().all()) or "none"
+
+
+WATCHED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
+
+
+ORDER = 1 << 21
+"""Beside numbers of tables and the choice of opponents, the purpose of drawing the order of minibatches."""
+
+
+def minibatches(size: int, parts: int, order: np.random.Generator) -> Iterator[Tensor]:
+    """A random division of `size` decisions into nearly equal parts."""
+    yield from torch.from_numpy(order.permutation(size)).tensor_split(parts)
 
 
 class Trainer:
-    """A run: its network, optimiser and count of updates, and the phases of an update."""
+    """A run's network, optimiser and counters, and the phases of an update."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, group: Group | None = None) -> None:
         config.check()
         torch.manual_seed(config.seed % (1 << 63))
         torch.set_num_threads(config.threads)
         self.config = config
-        self.device = find_device(config.device)
-        self.rules = Rules.of(config.rules)
-        self.table = SelfPlay(
-            self.rules,
-            num_games=config.games,
-            num_players=config.players,
-            episode=config.episode,
-            autoreset=False,
+        self.group = group or Group(find_device(config.device))
+        self.device = self.group.device
+        tables, self.impossible = find_tables(config.rules, config.players)
+        self.places = find_places(
+            tables, games=config.games, episode=config.episode, rank=self.group.rank, processes=self.group.size
         )
-        width = self.table.layout.size
-        critic_width = width + self.table.hidden().shape[1] if config.critic == "perfect" else width
-        self.network = ActorCritic(width, self.rules.num_actions, config.hidden, critic_width).to(self.device)
-        self.network.bf16 = config.precision == "bf16" or (config.precision == "auto" and fast_bf16(self.device))
+        self.network = self.new_network()
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate, eps=1e-5)
-        self.updates = 0
-        self.turns = 0
-        self.decisions = 0
-        self.seconds: dict[str, float] = defaultdict(float)
+        self.average = copy.deepcopy(self.network) if config.average else None
+        self.snapshot = copy.deepcopy(self.network) if config.magnet == "snapshot" else None
+        self.opponents = Opponents(pool=config.pool, share=config.pool_share, fixed=self.fixed_opponent())
+        report.load_specialists(config.specialists, self.places, config.episode)  # now rather than when they are needed
+        self.losses = torch.compile(losses, dynamic=True) if config.compile else losses
+        self.clock = Clock()
+        self.updates = self.turns = self.decisions = 0
+
+    def new_network(self) -> ActorCritic:
+        """The network at the start of the run."""
+        config = self.config
+        face = self.places[0].face
+        actions = max(place.table.rules.num_actions for place in self.places)
+        extra = face.hidden(np.arange(0)).shape[1] if config.critic == "perfect" else 0
+        network = ActorCritic(face.layout.size, actions, config.hidden, extra, config.trunk)
+        if config.start is not None:
+            try:
+                saved, card = load_agent(config.start)
+            except (ValueError, OSError) as error:
+                raise ValueError(f"start={config.start}: {error}") from error
+            try:
+                network.load_state_dict(saved.state_dict())
+            except RuntimeError:
+                raise ValueError(
+                    f"start={config.start}: its network (hidden {card.hidden}, trunk {card.trunk}, {card.width} "
+                    f"numbers, {card.extra} more for the critic) has another shape than this run's"
+                ) from None
+        network.bf16 = config.precision == "bf16" or (config.precision == "auto" and fast_bf16(self.device))
+        return network.to(self.device)
+
+    def fixed_opponent(self) -> Policy | None:
+        """The policy that training is against, if it is; it has answered a turn at each table."""
+        if self.config.against is None:
+            return None
+        policy = make(self.config.against)
+        for place in self.places:
+            place.face.reset()
+            try:
+                policy.act(place.face.turns(np.arange(1)))
+            except ValueError as error:
+                raise ValueError(f"against={self.config.against}: {error}") from error
+        return policy
 
     @property
-    def scale(self) -> float:
-        """Points that count as 1 in returns: the highest penalty, or 1 for outcomes."""
-        return float(max(POINTS[self.rules.points].values())) if self.config.episode == "round" else 1.0
+    def agent(self) -> ActorCritic:
+        """The network that is saved and measured: the moving average, if there is one."""
+        return self.network if self.average is None else self.average
 
     def advance(self) -> dict[str, float]:
         """One update: play, estimate advantages, learn. Returns metrics by their usual names."""
         config = self.config
-        left = 1 - self.updates / config.updates
-        for group in self.optimizer.param_groups:
-            group["lr"] = config.learning_rate * left
-        with self.clock("games and inference"):
-            played = rollout(self.network, self.table, seed=config.seed, update=self.updates, device=self.device)
+        rate = config.faded("learning_rate", self.updates)
+        for settings in self.optimizer.param_groups:
+            settings["lr"] = rate
+        if config.pool != "none" and self.updates * config.pool_size % config.updates < config.pool_size:
+            self.opponents.remember(self.agent)
+        if self.snapshot is not None and self.updates % config.magnet_every == 0:
+            self.snapshot.load_state_dict(self.network.state_dict())
+        with self.clock("games"):
+            played = self.play()
         with self.clock("learning"):
-            batch, explained = self.prepare(played)
-            metrics = update(
-                self.network,
-                self.optimizer,
-                batch,
-                config,
-                entropy_weight=config.entropy * left,
-                order=np.random.default_rng([config.seed, self.updates]),
-            )
+            batch, metrics = self.prepare(played)
+            metrics |= self.learn(batch)
+        if self.average is not None:
+            blend(self.average, self.network, config.average)
         self.updates += 1
-        self.turns += played.turns
-        self.decisions += len(played.action)
-        metrics["losses/explained_variance"] = explained
-        metrics["charts/learning_rate"] = config.learning_rate * left
-        return metrics
+        turns, decisions = self.group.total(sum(part.turns for part in played), len(batch["action"]))
+        self.turns += int(turns)
+        self.decisions += int(decisions)
+        return {**metrics, "charts/learning_rate": rate}
 
-    def prepare(self, played: Rollout) -> tuple[dict[str, Tensor], float]:
-        """The batch that `update` learns from, and the share of the targets' variance that values explain."""
-        columns = {
-            name: torch.from_numpy(getattr(played, name)).to(self.device)
-            for name in ("observation", "hidden", "mask", "action", "log_probability")
-        }
-        with torch.no_grad():
-            parts = minibatches(len(played.action), self.config.minibatch)
-            seen = (
-                critic_sees(self.network, {name: column[rows] for name, column in columns.items()}) for rows in parts
+    def play(self) -> list[Rollout]:
+        """One episode of every game at every table."""
+        config, opponents = self.config, self.opponents
+        met = opponents.meet(seed=config.seed, update=self.updates)
+        played = []
+        for number, place in enumerate(self.places):
+            draw = np.random.default_rng([config.seed, self.updates, number])
+            lineup = opponents.lineup(self.network, met, place.games, place.table.players, draw).of(place.share)
+            played.append(
+                rollout(
+                    self.network,
+                    place.face,
+                    lineup,
+                    seed=config.seed,
+                    games=place.numbers,
+                    episode=self.updates,
+                    clock=self.clock,
+                )
             )
-            values = torch.cat([self.network.values(part) for part in seen]).cpu().numpy()
-        advantage, target = advantages(played, values, scale=self.scale, gae_lambda=self.config.gae_lambda)
-        normal = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        columns["advantage"] = torch.from_numpy(normal).to(self.device)
-        columns["target"] = torch.from_numpy(target).to(self.device)
-        return columns, float(1 - np.var(target - values) / max(float(np.var(target)), 1e-12))
+        if met:
+            scores = sum(part.lineup.scores(part.returns()) for part in played)
+            opponents.record(met, self.group.sum(torch.from_numpy(scores).to(self.device)).cpu().numpy())
+        return played
 
-    @contextlib.contextmanager
-    def clock(self, phase: str) -> Iterator[None]:
-        """A context that adds the time spent in it to `phase`."""
-        start = time.perf_counter()
-        yield
-        self.seconds[phase] += time.perf_counter() - start
+    def prepare(self, played: list[Rollout]) -> tuple[dict[str, Tensor], dict[str, float]]:
+        """The batch that `learn` takes, each column ``[N, …]``, and how well values foretell returns.
+
+        Advantages are normalised at each table, over all processes, so that every table counts alike.
+        """
+        names = ("observation", "hidden", "mask", "action", "log_probabilities")
+        columns = {
+            name: torch.from_numpy(np.concatenate([getattr(part, name) for part in played])).to(self.device)
+            for name in names
+        }
+        values = self.look(columns)
+        estimates, spread, error, start = [], 0.0, 0.0, 0
+        for part, place in zip(played, self.places, strict=True):
+            own = values[start : (start := start + len(part.action))]
+            advantage, target = advantages(part, own, scale=place.scale, gae_lambda=self.config.gae_lambda)
+            mean, deviation = self.moments(advantage)
+            estimates.append(((advantage - mean) / (deviation + 1e-8), target))
+            spread += self.moments(target)[1] ** 2
+            error += self.moments(target - own)[1] ** 2
+        columns["advantage"] = torch.from_numpy(np.concatenate([part for part, _ in estimates])).to(self.device)
+        columns["target"] = torch.from_numpy(np.concatenate([part for _, part in estimates])).to(self.device)
+        return columns, {"losses/explained_variance": 1 - error / max(spread, 1e-12)}
+
+    @torch.no_grad()
+    def look(self, columns: dict[str, Tensor]) -> np.ndarray:
+        """Values of all decisions, float32 ``[N]``; adds to `columns` the magnet's log-probabilities."""
+        magnet = {"uniform": None, "average": self.average, "snapshot": self.snapshot}[self.config.magnet]
+        values, logs = [], []
+        for rows in torch.arange(len(columns["action"])).split(self.config.minibatch):
+            observation, hidden, mask = (columns[name][rows] for name in ("observation", "hidden", "mask"))
+            values.append(self.network.values(observation, hidden))
+            if magnet is None:
+                logs.append(-mask.sum(dim=1, keepdim=True).log().expand_as(mask))
+            else:
+                logs.append(magnet.log_probabilities(observation, mask))
+        columns["magnet"] = torch.cat(logs)
+        return torch.cat(values).cpu().numpy()
+
+    def moments(self, numbers: np.ndarray) -> tuple[float, float]:
+        """Mean and standard deviation over all processes."""
+        wide = numbers.astype(np.float64)
+        count, total = self.group.total(len(wide), wide.sum())
+        mean = total / max(count, 1)
+        (squares,) = self.group.total(np.square(wide - mean).sum())
+        return mean, (squares / max(count, 1)) ** 0.5
+
+    def learn(self, batch: dict[str, Tensor]) -> dict[str, float]:
+        """Some epochs of gradient steps on a batch; returns the means of the usual metrics."""
+        config, group = self.config, self.group
+        if config.advantage_filter:
+            kept = int(len(batch["action"]) * (1 - config.advantage_filter))
+            rows = batch["advantage"].abs().topk(kept, sorted=False).indices.sort().values
+            batch = {name: column[rows] for name, column in batch.items()}
+        size = len(batch["action"])
+        (total,) = group.total(size)
+        parts = min(max(1, -(-int(total) // config.minibatch)), group.least(size))
+        if not parts:
+            raise ValueError(f"{config.games} episodes with hardly a decision: there is nothing to learn at this table")
+        pull = config.faded("entropy", self.updates)
+        order = np.random.default_rng([config.seed, self.updates, ORDER + group.rank])
+        watched = torch.zeros(len(WATCHED), device=self.device)
+        for _ in range(config.epochs):
+            for rows in minibatches(size, parts, order):
+                part = {name: column[rows] for name, column in batch.items()}
+                loss, seen = self.losses(self.network, part, config, pull)
+                self.optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                with self.clock("communication"):
+                    loss = group.average_gradients(self.network.parameters(), loss, len(rows))
+                norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.max_grad_norm)
+                if not torch.isfinite(loss + norm):
+                    raise FloatingPointError(self.failure(part, loss.item(), norm.item()))
+                self.optimizer.step()
+                watched += seen * len(rows)
+        if (broken := not_finite(self.network)) != "none":
+            raise FloatingPointError(f"update {self.updates + 1}: weights that are not finite after it: {broken}")
+        means = (group.sum(watched) / (config.epochs * total)).tolist()
+        return {f"losses/{name}": mean for name, mean in zip(WATCHED, means, strict=True)}
+
+    def failure(self, batch: dict[str, Tensor], loss: float, norm: float) -> str:
+        """What to say of a minibatch whose loss or gradient is not finite."""
+        columns = {name: batch[name].float() for name in ("advantage", "target", "magnet", "log_probabilities")}
+        described = ", ".join(
+            f"{name} {column.min():.4g} to {column.max():.4g} ({int((~column.isfinite()).sum())} not finite)"
+            for name, column in columns.items()
+        )
+        return (
+            f"update {self.updates + 1}: the loss is {loss:.4g}, its gradient {norm:.4g}, on a minibatch of "
+            f"{len(batch['action'])} decisions of process {self.group.rank}: {described}; "
+            f"weights that are not finite: {not_finite(self.network)}"
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        """All tensors that a resumed run goes on from."""
+        tensors = under("network", self.network.state_dict()) | under("optimizer", optimizer_tensors(self.optimizer))
+        for name, network in (("average", self.average), ("snapshot", self.snapshot)):
+            tensors |= under(name, network.state_dict()) if network else {}
+        return tensors | under("pool", self.opponents.tensors())
 
     def counters(self) -> dict[str, Any]:
-        """What a resumed run needs beside weights and optimiser."""
+        """What a resumed run needs beside tensors."""
         return {
             "updates": self.updates,
             "turns": self.turns,
             "decisions": self.decisions,
-            "seconds": dict(self.seconds),
+            "pool": self.opponents.counters(),
+            "bf16": self.network.bf16,
+            "settings": lasting(self.config),
+            "seconds": dict(self.clock.seconds),
         }
 
-    def restore(self, folder: Path) -> None:
-        """Go on from the checkpoint in `folder`."""
-        saved = load_training(folder, self.network, self.optimizer)
-        self.updates, self.turns, self.decisions = saved["updates"], saved["turns"], saved["decisions"]
-        self.seconds.update(saved["seconds"])
+    def restore(self, tensors: dict[str, Tensor], counters: dict[str, Any]) -> None:
+        """Go on from `state` and `counters`.
+
+        Raises:
+            ValueError, KeyError, RuntimeError, TypeError: they are not of this run.
+        """
+        theirs, ours = counters["settings"], lasting(self.config)
+        if other := [f"{name} is {theirs.get(name)!r}" for name in ours if theirs.get(name) != ours[name]]:
+            raise ValueError(f"its {', '.join(other)}")
+        for one in filter(None, (self.network, self.average, self.snapshot)):
+            one.bf16 = bool(counters["bf16"])
+        self.network.load_state_dict(below("network", tensors))
+        restore_optimizer(self.optimizer, below("optimizer", tensors))
+        for name, network in (("average", self.average), ("snapshot", self.snapshot)):
+            if network is not None:
+                network.load_state_dict(below(name, tensors))
+        self.opponents.restore(below("pool", tensors), counters["pool"], like=self.network)
+        self.updates, self.turns, self.decisions = (counters[name] for name in ("updates", "turns", "decisions"))
+        self.clock.seconds.update(counters["seconds"])
 
     def policy(self) -> NetworkPolicy:
-        """The current network as a policy."""
-        return NetworkPolicy(self.network, self.card(), name="trained")
+        """The current agent."""
+        return NetworkPolicy(self.agent, self.card(), name="trained")
 
-    def card(self, **facts: float) -> Card:
-        """What the current network is, for its checkpoint; `facts` are remembered with it."""
+    def card(self) -> Card:
+        """What the current agent is, for its checkpoint."""
+        network, config = self.network, self.config
         return Card(
-            rules=self.rules.to_dict(),
-            players=self.config.players,
-            episode=self.config.episode,
-            seats=None,
-            width=self.network.width,
-            actions=self.network.actions,
-            hidden=self.network.hidden,
-            critic_width=self.network.critic_width,
+            tables=tuple(place.table for place in self.places),
+            episode=config.episode,
+            seats=MAX_SEATS if len(self.places) > 1 else None,
+            width=network.width,
+            actions=network.actions,
+            hidden=network.hidden,
+            extra=network.extra,
+            trunk=network.trunk,
             training={
                 "updates": self.updates,
                 "turns": self.turns,
                 "decisions": self.decisions,
-                "seed": self.config.seed,
-                **facts,
+                "seed": config.seed,
+                "against": config.against,
             },
         )
 
-    def evaluate(self, opponents: list[str], deals: int, *, seed: int) -> list[arena.Comparison]:
-        """The current network against tables of each of `opponents`, on duplicate deals."""
+    def measure(self) -> dict[str, float]:
+        """Strength among `highest`, or among the policy that training is against: means over all tables."""
+        config = self.config
         with self.clock("evaluation"):
-            return arena.compare_with(
-                self.policy(),
-                opponents,
-                rules=self.rules,
-                num_players=self.config.players,
-                episode=self.config.episode,
-                deals=deals,
-                seed=seed,
-            )
+            rows = [
+                arena.compare_with(
+                    self.policy(),
+                    [config.against or "highest"],
+                    rules=place.table.rules,
+                    num_players=place.table.players,
+                    episode=config.episode,
+                    deals=max(2, config.evaluate_deals // len(self.places)),
+                    seed=SELECTION_DEALS,
+                )[0]
+                for place in self.places
+            ]
+        return {
+            f"eval/{arena.SCORES[config.episode]}": float(np.mean([row.score.mean for row in rows])),
+            "eval/half_width": float(np.sqrt(np.sum([row.score.half_width**2 for row in rows])) / len(rows)),
+            "eval/gain": float(np.mean([row.gain for row in rows])),
+        }
 
 
 class Run:
-    """A run's folder: ``config.json``, ``log.jsonl``, TensorBoard events, ``last/`` and ``best/``.
+    """A trainer with its folder: trains, evaluates and saves until the end or a stop."""
 
-    ``last/`` is an agent with its optimiser beside it, to resume from. ``best/`` is the agent that did best against
-    `highest` on deals of its own, which are neither trained on nor used in the final table.
-    """
-
-    def __init__(self, trainer: Trainer, folder: Path) -> None:
+    def __init__(self, trainer: Trainer, folder: RunFolder) -> None:
         self.trainer, self.folder = trainer, folder
-        folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / CONFIG).exists():
-            (folder / CONFIG).write_text(
-                json.dumps(describe(trainer.config, trainer.rules), indent=2, default=str) + "\n"
-            )
-        best = folder / "best" / "agent.json"
-        self.best = json.loads(best.read_text())["training"]["gain"] if best.exists() else -float("inf")
-        forget_after(folder / "log.jsonl", trainer.updates)
-        self.log = (folder / "log.jsonl").open("a", encoding="utf-8")
-        self.board = SummaryWriter(str(folder))
+        self.best, self.gain = 0, -float("inf")
+
+    def load(self, checkpoint: Path) -> None:
+        """Go on from a checkpoint.
+
+        Raises:
+            ValueError, VersionError: it cannot be read, is damaged or of another run.
+        """
+        tensors, counters = load_state(checkpoint)
+        try:
+            self.trainer.restore(tensors, counters)
+            self.best, self.gain = int(counters["best"]), float(counters["gain"])
+        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{checkpoint} is not one of this run: {error}") from error
+
+    def load_newest(self) -> None:
+        """Go on from the newest checkpoint; without any, from the beginning.
+
+        Raises:
+            ValueError: as `load`; says what can be done.
+        """
+        *older, newest = [None, *self.folder.checkpoints()]
+        if newest is None:
+            return
+        try:
+            self.load(newest)
+        except VersionError:
+            raise
+        except (ValueError, FileNotFoundError) as error:
+            before = f"from {older[-1].name}" if older[-1] else "from the beginning"
+            raise ValueError(f"{error}; delete {newest} to go on {before}") from error
 
     def train(self, progress: Progress, stop: StopSignal) -> None:
         """The updates that are left, or up to a `stop`, with evaluations and checkpoints in between."""
         trainer, config = self.trainer, self.trainer.config
-        while trainer.updates < config.updates and not stop.asked:
+        while trainer.updates < config.updates:
             metrics = trainer.advance()
-            last = trainer.updates == config.updates or stop.asked
-            if last or trainer.updates % config.evaluate_every == 0:
-                metrics |= self.measure()
-            if last or trainer.updates % config.save_every == 0:
-                self.save()
-            metrics["charts/SPS"] = trainer.turns / sum(trainer.seconds.values())
-            self.write(metrics)
-            progress.show(trainer.updates, metrics)
+            stopped = bool(trainer.group.total(stop.asked)[0])  # all processes stop after the same update
+            last = trainer.updates == config.updates
+            if trainer.group.leads:
+                better = False
+                if last or trainer.updates % config.evaluate_every == 0:  # not for a stop, which must change nothing
+                    metrics |= trainer.measure()
+                    better = self.is_better(metrics["eval/gain"])
+                metrics["charts/SPS"] = trainer.turns / sum(trainer.clock.seconds.values())
+                counts = {"update": trainer.updates, "turns": trainer.turns, "decisions": trainer.decisions}
+                self.folder.write(counts, metrics)
+                progress.show(trainer.updates, metrics)
+                if last or better or stopped or trainer.updates % config.save_every == 0:
+                    self.save()
+            if stopped:
+                stop.asked = True
+                trainer.group.wait()  # torchrun ends all as soon as one has ended, and the first has yet to save
+                return
 
-    def measure(self) -> dict[str, float]:
-        """Strength against `highest`; the best agent so far is kept."""
-        trainer = self.trainer
-        row = trainer.evaluate(["highest"], trainer.config.evaluate_deals, seed=SELECTION_DEALS)[0]
-        if row.gain > self.best:
-            self.best = row.gain
-            save_agent(self.folder / "best", trainer.network, trainer.card(gain=row.gain))
-        return {f"eval/{arena.SCORES[row.episode]}": row.score.mean, "eval/half_width": row.score.half_width}
+    def is_better(self, gain: float) -> bool:
+        """Whether the agent is the best so far, which is remembered then."""
+        if not gain > self.gain:
+            return False
+        self.best, self.gain = self.trainer.updates, gain
+        return True
 
     def save(self) -> None:
-        """The state of the run, to resume from."""
+        """A checkpoint: the agent, and all that the run goes on from."""
         trainer = self.trainer
-        save_agent(
-            self.folder / "last",
-            trainer.network,
-            trainer.card(),
-            optimizer=trainer.optimizer,
-            counters=trainer.counters(),
+        counters = {**trainer.counters(), "best": self.best, "gain": self.gain}
+        self.folder.save(
+            trainer.updates,
+            self.best or trainer.updates,
+            lambda path: save_agent(path, trainer.agent, trainer.card(), state=trainer.state(), counters=counters),
         )
-
-    def write(self, metrics: dict[str, float]) -> None:
-        """One line of the log, and the same numbers for TensorBoard."""
-        trainer = self.trainer
-        line = {"update": trainer.updates, "turns": trainer.turns, "decisions": trainer.decisions, **metrics}
-        self.log.write(json.dumps(line) + "\n")
-        self.log.flush()
-        for name, value in metrics.items():
-            self.board.add_scalar(name, value, trainer.turns)
-
-    def close(self) -> None:
-        """Close the log files."""
-        self.log.close()
-        self.board.close()
 
 
 def open_run(config: Config) -> Run:
@@ -497,75 +610,118 @@ def open_run(config: Config) -> Run:
             setting is out of range.
     """
     if config.resume is not None:
-        folder = config.resume
-        if not (folder / CONFIG).is_file():
-            raise FileNotFoundError(f"no run to resume in {folder}: {CONFIG} is missing")
-        try:
-            saved = json.loads((folder / CONFIG).read_text())["config"]
-            trainer = Trainer(Config(**{**saved, "hidden": tuple(saved["hidden"]), "out": folder, "resume": None}))
-            trainer.restore(folder / "last")
-            return Run(trainer, folder)
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"{folder} is not a run that can be resumed: {type(error).__name__}: {error}") from error
-    if config.out is not None and config.out.exists() and not config.out.is_dir():
-        raise FileExistsError(f"{config.out} is a file; --out takes the folder of the run")
+        return resumed(config)
+    if config.out is not None:
+        RunFolder(config.out).check_new()
     trainer = Trainer(config)
     if config.out is None:
-        return Run(trainer, free_folder(f"{config.rules.replace(',', '-')}-{config.players}p-seed{config.seed}"))
-    if (config.out / CONFIG).exists():
-        raise FileExistsError(f"{config.out} holds a run already; --resume {config.out} goes on with it")
-    return Run(trainer, config.out)
+        name = f"{config.rules}-{config.players}p-seed{config.seed}".replace(",", "-")
+        config.out = free_folder(name)
+    run = Run(trainer, RunFolder(config.out))
+    if trainer.group.leads:
+        run.folder.create(describe(config, [place.table for place in trainer.places]))
+        run.folder.lock()
+        run.folder.open(0, 0, 0)
+    return run
 
 
-def report(run: Run, console: Console) -> None:
-    """The final table, where the time went, and what to do with the agent."""
-    trainer, config = run.trainer, run.trainer.config
-    console.print(f"Measuring on {config.final_deals:,} fresh duplicate deals …", style="dim")
-    rows = trainer.evaluate(list(BASELINES), config.final_deals, seed=FINAL_DEALS)
-    show(arena.comparison_table(rows), console)
-    total = sum(trainer.seconds.values())
-    shares = ", ".join(f"{phase} {seconds / total:.0%}" for phase, seconds in trainer.seconds.items())
-    learned = total - trainer.seconds["evaluation"]
-    console.print(
-        f"{trainer.turns:,} turns, {trainer.decisions:,} decisions in {total:.0f} s: {trainer.turns / learned:,.0f} "
-        f"turns/s and {trainer.decisions / learned:,.0f} decisions/s while training ({shares})."
-    )
-    agent = f"checkpoint:{run.folder / 'last'}"
-    where = f"--rules {config.rules} --players {config.players} --episode {config.episode}"
-    console.print(f"The agent is in {run.folder / 'last'}; the best one seen on the way in {run.folder / 'best'}.")
-    console.print(f"  evaluate   uv run evaluate.py arena {agent} highest careful {where}", soft_wrap=True)
+HERE = ("threads", "device", "compile", "final_deals", "final_seed", "specialists")
+"""Settings that a resumed run takes from the command line: they belong to the machine, or to the report."""
+
+
+def lasting(config: Config) -> dict[str, Any]:
+    """The settings that make a run what it is, JSON-friendly: checkpoints under others are not of this run."""
+    settings = json.loads(json.dumps(asdict(config), default=str))
+    return {name: value for name, value in settings.items() if name not in (*HERE, "out", "resume", "start")}
+
+
+def resumed(given: Config) -> Run:
+    """The run in ``given.resume``, at its newest checkpoint; killed before its first, it begins again.
+
+    Raises:
+        FileNotFoundError, BlockingIOError: there is no run, or another process is at it.
+        ValueError: another setting was given besides, or what the folder holds is damaged.
+    """
+    assert given.resume is not None
+    folder = RunFolder(given.resume)
+    saved, default = folder.config(), Config()
+    named = {one.name for one in fields(Config)}
+    if strange := sorted(set(saved) ^ named):
+        raise ValueError(f"{folder.path} was made by another version: settings {', '.join(strange)} differ")
+    changed = [name for name in named - {"resume"} if getattr(given, name) != getattr(default, name)]
+    if refused := sorted(name for name in changed if name not in HERE):
+        raise ValueError(f"resume={folder.path} goes on with the run's own settings; leave out {', '.join(refused)}")
+    config = Config(**(saved | {name: getattr(given, name) for name in changed}))
+    try:
+        config.hidden, config.out = tuple(config.hidden), folder.path
+        config.start = None if folder.checkpoints() else config.start and Path(config.start)
+        config.specialists = tuple(map(Path, config.specialists))
+        run = Run(Trainer(config), folder)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{folder.path} cannot be resumed: {error}") from error
+    if run.trainer.group.leads:
+        folder.lock()
+    run.load_newest()
+    if run.trainer.group.leads:
+        folder.open(run.trainer.updates, run.trainer.turns, run.best)
+    return run
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Train as the command line says; returns the exit status."""
     config = tyro.cli(Config, args=arguments, description=__doc__)
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=os.environ.get("RANK", "0") != "0")
     try:
         run = open_run(config)
-    except (ValueError, TypeError, OSError) as error:
-        console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+    except (*FAILURES, TypeError) as error:
+        report.failure(error)
+        leave()
         return 2
-    trainer = run.trainer
-    console.print(f"{run.folder}\n{trainer.rules.describe()}", style="dim", markup=False, highlight=False)
+    except KeyboardInterrupt:
+        return 130
+    trainer, folder = run.trainer, run.folder.path
+    report.opening(folder, trainer.places, trainer.impossible, console)
     stop = StopSignal()
+    status = 0
     try:
         with Progress(trainer.config.updates, done=trainer.updates, console=console) as progress:
             run.train(progress, stop)
-        stop.restore()
-        if stop.asked:
-            console.print(f"Stopped. The agent is in {run.folder / 'last'}.", soft_wrap=True)
-            console.print(f"  resume     uv run train.py --resume {run.folder}", soft_wrap=True)
-            return 130
-        report(run, Console())
-    except (ValueError, FloatingPointError, OSError) as error:
-        console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
-        return 1
+        stop.at_once()
+        if trainer.group.leads and not stop.asked:
+            finish(run)
+    except FAILURES as error:
+        report.failure(error)
+        status = 1
     except KeyboardInterrupt:
-        console.print(f"Interrupted. Checkpoints are in {run.folder}.", soft_wrap=True)
-        return 130
+        stop.asked = True
     finally:
-        run.close()
-    return 0
+        run.folder.close()
+        leave()
+        stop.restore()
+    report.going_on(folder, trainer.places, trainer.config.episode, console)
+    return status or (130 if stop.asked else 0)
+
+
+FAILURES = (ValueError, RuntimeError, FloatingPointError, MemoryError, OSError)
+"""What can go wrong without a mistake in the program."""
+
+
+def finish(run: Run) -> None:
+    """The final tables, and where the time went."""
+    trainer, config = run.trainer, run.trainer.config
+    console = Console()
+    with trainer.clock("evaluation"):
+        rows = report.measure(
+            trainer.policy(),
+            trainer.places,
+            episode=config.episode,
+            against=config.against,
+            specialists=config.specialists,
+            deals=config.final_deals,
+            seed=config.final_seed,
+            console=console,
+        )
+    report.closing(run.folder.path, rows, trainer.counters(), trainer.clock, config, console)
 
 
 if __name__ == "__main__":

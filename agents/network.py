@@ -1,4 +1,4 @@
-"""The network: a policy and a value function of the observation, two separate multilayer perceptrons."""
+"""The network: a policy and a value function of the observation, as multilayer perceptrons."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 ILLEGAL = -1e9
 """Logit of an illegal action: zero probability in fp32 and bf16, and finite in both."""
 
+TRUNKS = ("separate", "shared")
+
 
 class ActorCritic(nn.Module):
     """Policy logits and values of a batch of observations.
@@ -18,42 +20,80 @@ class ActorCritic(nn.Module):
     Args:
         width: Numbers in an observation.
         actions: Size of the action space.
-        hidden: Widths of the hidden layers of either network.
-        critic_width: Numbers in what the critic sees; an observation, if None.
+        hidden: Widths of the hidden layers.
+        extra: Numbers that the critic sees beside the observation: the hands of the others, or 0.
+        trunk: ``"separate"`` gives the critic hidden layers of its own; with ``"shared"`` it reads those of the actor
+            and has one more.
 
     Attributes:
+        actor: Linear layers with ReLU between them, from an observation to the logits.
         bf16: Multiply in bfloat16 (weights, logits and values stay float32): about three times the speed on
             processors that have it.
     """
 
     def __init__(
-        self, width: int, actions: int, hidden: Sequence[int] = (128, 128), critic_width: int | None = None
+        self,
+        width: int,
+        actions: int,
+        hidden: Sequence[int] = (128, 128),
+        extra: int = 0,
+        trunk: str = "separate",
     ) -> None:
         super().__init__()
+        if trunk not in TRUNKS:
+            raise ValueError(f"trunk={trunk!r} is not one of its values; allowed: {', '.join(TRUNKS)}")
         self.bf16 = False
-        self.critic_width = width if critic_width is None else critic_width
         self.width, self.actions, self.hidden = width, actions, tuple(hidden)
-        self.actor = _perceptron(width, hidden, actions, gain=0.01)
-        self.critic = _perceptron(self.critic_width, hidden, 1, gain=1.0)
+        self.extra, self.trunk = extra, trunk
+        self.actor = perceptron(width, hidden, actions, gain=0.01)
+        if trunk == "separate":
+            self.critic = perceptron(width + extra, hidden, 1, gain=1.0)
+        else:
+            self.critic = perceptron(hidden[-1] + extra, hidden[-1:], 1, gain=1.0)
 
-    def log_probabilities(self, observation: Tensor, mask: Tensor) -> Tensor:
-        """Log-probabilities of all actions, float32 ``[B, A]``.
+    def forward(self, observation: Tensor, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of all actions, float32 ``[B, A]``, and values, float32 ``[B]``.
 
         Args:
             observation: ``[B, width]``, of any dtype; int8 as the environments write it.
+            hidden: ``[B, extra]``, what the critic sees beside it.
             mask: bool ``[B, A]``, legal actions; at least one a row.
         """
-        logits = self._run(self.actor, observation)
-        return torch.log_softmax(logits.masked_fill(~mask, ILLEGAL), dim=-1)
+        with self._arithmetic(observation):
+            numbers = self._numbers(observation)
+            features = self.actor[:-1](numbers)
+            logits = self.actor[-1](features)
+            values = self._criticise(numbers, features, hidden)
+        return masked_log_softmax(logits.float(), mask), values.float().squeeze(-1)
 
-    def values(self, seen: Tensor) -> Tensor:
-        """Expected return of the observing seat, float32 ``[B]``, from what the critic sees, ``[B, critic_width]``."""
-        return self._run(self.critic, seen).squeeze(-1)
+    def log_probabilities(self, observation: Tensor, mask: Tensor) -> Tensor:
+        """The first part of `forward` alone, the actor's."""
+        with self._arithmetic(observation):
+            logits = self.actor(self._numbers(observation))
+        return masked_log_softmax(logits.float(), mask)
 
-    def _run(self, network: nn.Module, observation: Tensor) -> Tensor:
-        numbers = observation.to(torch.bfloat16 if self.bf16 else torch.float32)
-        with torch.autocast(observation.device.type, dtype=torch.bfloat16, enabled=self.bf16):
-            return network(numbers).float()
+    def values(self, observation: Tensor, hidden: Tensor) -> Tensor:
+        """The second part of `forward` alone, the critic's."""
+        with self._arithmetic(observation):
+            numbers = self._numbers(observation)
+            features = numbers if self.trunk == "separate" else self.actor[:-1](numbers)
+            values = self._criticise(numbers, features, hidden)
+        return values.float().squeeze(-1)
+
+    def _criticise(self, numbers: Tensor, features: Tensor, hidden: Tensor) -> Tensor:
+        seen = numbers if self.trunk == "separate" else features
+        return self.critic(torch.cat([seen, self._numbers(hidden)], dim=1) if self.extra else seen)
+
+    def _numbers(self, observation: Tensor) -> Tensor:
+        return observation.to(torch.bfloat16 if self.bf16 else torch.float32)
+
+    def _arithmetic(self, like: Tensor) -> torch.autocast:
+        return torch.autocast(like.device.type, dtype=torch.bfloat16, enabled=self.bf16)
+
+
+def masked_log_softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    """Log-probabilities ``[B, A]`` over the legal actions alone; about `ILLEGAL` elsewhere."""
+    return torch.log_softmax(logits.masked_fill(~mask, ILLEGAL), dim=-1)
 
 
 def entropy(log_probabilities: Tensor, mask: Tensor) -> Tensor:
@@ -61,7 +101,20 @@ def entropy(log_probabilities: Tensor, mask: Tensor) -> Tensor:
     return -(log_probabilities.exp() * log_probabilities).masked_fill(~mask, 0.0).sum(-1)
 
 
-def _perceptron(width: int, hidden: Sequence[int], outputs: int, *, gain: float) -> nn.Sequential:
+def divergence(log_probabilities: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+    """KL(policy ‖ other) over the legal actions in nats, ``[B]``; both are logarithms ``[B, A]``."""
+    return (log_probabilities.exp() * (log_probabilities - other)).masked_fill(~mask, 0.0).sum(-1)
+
+
+@torch.no_grad()
+def blend(average: nn.Module, network: nn.Module, decay: float) -> None:
+    """Move an exponential moving average of weights on: ``average = decay · average + (1 − decay) · network``."""
+    for old, new in zip(average.parameters(), network.parameters(), strict=True):
+        old.lerp_(new, 1 - decay)
+
+
+def perceptron(width: int, hidden: Sequence[int], outputs: int, *, gain: float) -> nn.Sequential:
+    """Linear layers with ReLU between them; `gain` scales the weights of the last."""
     layers: list[nn.Module] = []
     for size in hidden:
         layers += [_linear(width, size, gain=math.sqrt(2)), nn.ReLU()]

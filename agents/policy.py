@@ -10,8 +10,9 @@ import torch
 
 from agents.checkpoint import Card, load_agent
 from agents.network import ActorCritic
+from agents.tables import Table
 from cucumber_env.policies import Policy, Turns
-from cucumber_env.rules import MAX_SEATS, Rules
+from cucumber_env.rules import Rules
 
 
 class NetworkPolicy(Policy):
@@ -26,7 +27,6 @@ class NetworkPolicy(Policy):
 
     def __init__(self, network: ActorCritic, card: Card, *, greedy: bool = False, name: str = "network") -> None:
         self.network, self.card, self.greedy, self.name = network, card, greedy, name
-        self._rules = Rules.from_dict(card.rules)
 
     @classmethod
     def load(cls, folder: str | Path, *, greedy: bool = False) -> NetworkPolicy:
@@ -45,28 +45,37 @@ class NetworkPolicy(Policy):
         device = next(self.network.parameters()).device
         # An agent of rounds may play whole matches: it then sees its round and not the totals.
         observation = replace(turns, episode=self.card.episode).observe(self.card.seats)
-        mask = torch.from_numpy(np.ascontiguousarray(turns.mask)).to(device).bool()
+        mask = torch.from_numpy(widened(turns.mask, self.network.actions)).to(device)
         logs = self.network.log_probabilities(torch.from_numpy(observation).to(device), mask)
+        logs = logs[:, : turns.mask.shape[1]]
         if self.greedy:
             return np.eye(logs.shape[1], dtype=np.float32)[logs.argmax(-1).cpu().numpy()]
         return np.asarray(logs.exp().cpu().numpy())
 
     def _check(self, turns: Turns) -> None:
-        if self.card.seats == MAX_SEATS and turns.mask.shape[1] == self.card.actions:
+        card = self.card
+        fits = card.seats is not None or Table(turns.rules, turns.num_players) in card.tables
+        if fits and turns.mask.shape[1] <= card.actions and (card.episode == "round" or turns.episode == card.episode):
             return
-        plays_here = self.card.episode == "round" or turns.episode == "match"
-        if not plays_here or (turns.rules, turns.num_players) != (self._rules, self.card.players):
-            raise ValueError(
-                f"{self.name} was trained for {self.card.players} players, {self.card.episode} episodes and rules "
-                f"{_differences(self._rules, turns.rules) or 'as here'}; it was asked to play with "
-                f"{turns.num_players} players and {turns.episode} episodes"
-            )
+        trained = "; ".join(map(str, card.tables[:3])) + (" …" if len(card.tables) > 3 else "")
+        raise ValueError(
+            f"{self.name} was trained for {trained}, {card.episode} episodes; it was asked to play with "
+            f"{turns.num_players} players and {turns.episode} episodes under "
+            f"{_differences(card.tables[0].rules, turns.rules) or 'the same rules'}"
+        )
+
+
+def widened(mask: np.ndarray, actions: int) -> np.ndarray:
+    """A mask of any dtype ``[B, A]`` as bool ``[B, actions]``: a network across tables has outputs for all actions."""
+    wide = np.zeros((len(mask), max(actions, mask.shape[1])), bool)
+    wide[:, : mask.shape[1]] = mask
+    return wide
 
 
 def _differences(mine: Rules, theirs: Rules) -> str:
     mine_fields, their_fields = mine.to_dict(), theirs.to_dict()
     return ", ".join(
-        f"{field}={value!r} (here {their_fields[field]!r})"
+        f"{field}={their_fields[field]!r} (trained: {value!r})"
         for field, value in mine_fields.items()
         if value != their_fields[field]
     )

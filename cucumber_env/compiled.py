@@ -35,6 +35,8 @@ SOURCES = (
     "one_seat.py",
     "one_table.py",
     "baselines.py",
+    "exact/passes.py",
+    "exact/walk.py",
 )
 """Files of this package with compiled code, or with constants that it freezes; all of them name the cache folder."""
 

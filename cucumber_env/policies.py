@@ -141,8 +141,9 @@ def names() -> list[str]:
 
 
 def _factories() -> dict[str, Factory]:
-    """The registry, the scripted opponents always in it: their module registers them when it is imported."""
-    importlib.import_module("cucumber_env.baselines")
+    """The registry, scripted and shipped opponents always in it: their modules register them when imported."""
+    for module in ("baselines", "champion", "exact"):
+        importlib.import_module(f"cucumber_env.{module}")
     return _FACTORIES
 
 

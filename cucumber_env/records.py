@@ -54,34 +54,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from cucumber_env.cards import ACTIONS, ANSWERS, action_id, hand_text, parse_hand
-from cucumber_env.rules import PRESETS, RANKS, RULES_VERSION, Rules
+from cucumber_env.rules import RANKS, RULES_VERSION, Rules
 
 RECORD_VERSION = 1
 """Stored in every match record; grows whenever the notation changes."""
 
 T = TypeVar("T")
-
-
-def rules_text(rules: Rules) -> str:
-    """Rules as one line that `Rules.of` reads: a preset's name, or ``cucumber`` and the fields that differ.
-
-    >>> rules_text(Rules(threshold=21))
-    'agurk'
-    >>> rules_text(Rules(threshold=21, hand_size=(2, 4)))
-    'cucumber,hand_size=2-4,threshold=21'
-    """
-    for name in PRESETS:
-        if Rules.preset(name) == rules:
-            return name
-    usual = Rules().to_dict()
-    changes = [f"{field}={_field_text(value)}" for field, value in rules.to_dict().items() if value != usual[field]]
-    return ",".join(["cucumber", *changes])
-
-
-def _field_text(value: Any) -> str:
-    if value is None:
-        return "none"
-    return "-".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class RecordError(ValueError):
@@ -276,7 +254,7 @@ class MatchRecord:
 
     def _heading(self) -> Iterator[str]:
         yield f"cucumber record {RECORD_VERSION}, rules version {RULES_VERSION}"
-        yield f"rules {rules_text(self.rules)}"
+        yield f"rules {self.rules}"
         yield f"players {self.players}"
         yield f"episode {self.episode}"
         yield "seed none" if self.key is None else "seed {}, game {}, episode {}".format(*self.key)

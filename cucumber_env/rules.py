@@ -203,6 +203,21 @@ class Rules:
             f"{type(rules).__name__}"
         )
 
+    def __str__(self) -> str:
+        """One line that `of` reads: a preset's name, or ``cucumber`` and the fields that differ.
+
+        >>> print(Rules(threshold=21))
+        agurk
+        >>> print(Rules(threshold=21, hand_size=(2, 4)))
+        cucumber,hand_size=2-4,threshold=21
+        """
+        for name in PRESETS:
+            if Rules.preset(name) == self:
+                return name
+        mine, usual = dataclasses.asdict(self), dataclasses.asdict(Rules())
+        changes = [f"{field}={_text(value)}" for field, value in mine.items() if value != usual[field]]
+        return ",".join(["cucumber", *changes])
+
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Rules:
         """Rules from a mapping of fields; missing ones take their defaults."""
@@ -353,6 +368,13 @@ def _value(field: str, text: str) -> Any:
     except ValueError:
         raise ValueError(f"{field}={text!r} must be an integer such as 3, a range such as 1-5, or none") from None
     return numbers if len(numbers) > 1 else numbers[0]
+
+
+def _text(value: Any) -> str:
+    """The inverse of `_value`."""
+    if value is None:
+        return "none"
+    return "-".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _integer(field: str, value: Any, low: int, high: int) -> int:

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from cucumber_env import champion
+
 ROOT = Path(__file__).parent.parent
+CHAMPIONS = "cucumber_env/champions/"
 
 PLAY = """
 import importlib.util
+import gymnasium
 import cucumber_env
 from cucumber_env import cucumber_v0
 from cucumber_env.game import Game
@@ -27,6 +31,11 @@ env.reset(seed=1)
 for agent in env.agent_iter():
     observation, reward, termination, truncation, info = env.last()
     env.step(None if termination or truncation else int(observation["action_mask"].argmax()))
+env = gymnasium.make("cucumber_env/Cucumber-v0", opponents="champion")
+_, info = env.reset(seed=1)
+over = False
+while not over:
+    _, _, over, _, info = env.step(int(info["action_mask"].argmax()))
 print("played", cucumber_env.__file__)
 """
 
@@ -64,6 +73,9 @@ def test_the_wheel_holds_the_package_alone(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"cucumber_env"}
     assert {need.split(">")[0].split("<")[0] for need in needs} == {"numpy", "numba", "gymnasium", "pettingzoo"}
     assert "cucumber_env/py.typed" in names
+    shipped = {name.removeprefix(CHAMPIONS) for name in names if name.startswith(CHAMPIONS)}
+    assert shipped == {file.name for file in (ROOT / CHAMPIONS).iterdir()}
+    assert {name.split(".")[0] for name in shipped} == set(champion.shipped())
 
 
 def test_the_wheel_plays_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:

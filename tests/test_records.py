@@ -22,7 +22,7 @@ from tables import ranks_of
 from cucumber_env import records
 from cucumber_env.cards import action_id
 from cucumber_env.game import Game
-from cucumber_env.records import RECORD_VERSION, Decision, MatchRecord, RecordError, Round, Trick, rules_text
+from cucumber_env.records import RECORD_VERSION, Decision, MatchRecord, RecordError, Round, Trick
 from cucumber_env.rules import PRESETS, RULES_VERSION, Rules
 
 GOLDEN = {path.stem: path.read_text(encoding="ascii") for path in sorted(Path(__file__).parent.glob("golden/*.txt"))}
@@ -91,14 +91,14 @@ def some_deal(game: Game, chance: Random) -> dict[int, str]:
 
 @given(all_rules())
 def test_rules_go_to_one_line_and_back(rules: Rules) -> None:
-    line = rules_text(rules)
+    line = str(rules)
     assert "\n" not in line
     assert Rules.of(line) == rules
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_are_written_by_name(name: str) -> None:
-    assert rules_text(Rules.preset(name)) == {"gurka": "cucumber"}.get(name, name)
+    assert str(Rules.preset(name)) == {"gurka": "cucumber"}.get(name, name)
 
 
 def test_seeds_beyond_64_bits_are_stored_as_the_word_they_stand_for() -> None:

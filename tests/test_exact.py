@@ -1,0 +1,263 @@
+"""Exact play against brute force, known values, hand-made distributions and play in the arena."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import BruteForce, State
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cucumber_env import arena, exact
+from cucumber_env.baselines import BASELINES
+from cucumber_env.exact import Report, best_response, exploitability
+from cucumber_env.exact import tree as trees
+from cucumber_env.policies import Policy, Turns, make
+from cucumber_env.rules import CHOICES, Rules
+from cucumber_env.state import NUM_RANKS
+
+
+def state_of(view: Any) -> State:
+    """What a view stands for in brute force."""
+    public = view["public"]
+    seats = [int(public["leaders"][play // 2]) ^ play % 2 for play in range(2 * public["trick"] + public["count"])]
+    plays = tuple(int(public["played"][seat, play // 2]) for play, seat in enumerate(seats))
+    hand = tuple(rank for rank in range(NUM_RANKS) for _ in range(int(view["hand"]) >> 4 * rank & 15))
+    return int(view["seat"]), hand, plays
+
+
+def arbitrary(state: State, legal: list[int]) -> dict[int, float]:
+    """Some distribution over the legal ranks, another at every information state; many probabilities are zero."""
+    weights = [max(0, zlib.crc32(repr((state, rank)).encode()) % 10 - 4) for rank in legal]
+    total = sum(weights)
+    return {rank: weight / total if total else 1 / len(legal) for rank, weight in zip(legal, weights, strict=True)}
+
+
+class Arbitrary(Policy):
+    """Plays `arbitrary`, notes what it was asked."""
+
+    name = "arbitrary"
+
+    def __init__(self) -> None:
+        self.asked: list[State] = []
+
+    def probabilities(self, turns: Turns) -> np.ndarray:
+        out = np.zeros(turns.mask.shape)
+        for row, view in enumerate(turns.views):
+            state = state_of(view)
+            self.asked.append(state)
+            for rank, share in arbitrary(state, np.flatnonzero(turns.mask[row]).tolist()).items():
+                out[row, rank] = share
+        return out
+
+
+def agrees_with_brute_force(rules: Rules) -> None:
+    """Value, both best responses, size of the game and what is asked, all against brute force."""
+    witness = BruteForce(rules)
+    policy = Arbitrary()
+    report = exploitability(rules, policy)
+    assert report.value == pytest.approx(witness.value([arbitrary, arbitrary]), abs=1e-9)
+    for seat in range(2):
+        assert report.best_response[seat] == pytest.approx(witness.best_response(seat, arbitrary), abs=1e-9)
+    choices = {state for state, legal in witness.states.items() if len(legal) > 1}
+    assert (report.information_states, report.decisions) == (len(witness.states), len(choices))
+    assert len(policy.asked) == len(set(policy.asked))
+    assert set(policy.asked) == choices & witness.reached(arbitrary)
+
+
+TINY = [
+    Rules(hand_size=1, ranks="9TJQKA", copies=2),
+    Rules(hand_size=2, ranks="9TJQKA", copies=1),
+    Rules(hand_size=2, ranks="QKA", copies=3),
+    Rules(hand_size=2, ranks="QKA", copies=3, ace_lead="none", follow="may"),
+    Rules(hand_size=3, ranks="QKA", copies=3, tie="first"),
+    Rules(hand_size=3, ranks="2KA", copies=3, tie="all", follow="may"),
+    Rules(hand_size=3, ranks="28A", copies=2, payer="lowest"),
+    Rules(hand_size=3, ranks="8TJA", copies=2, order="value", points="face_10", follow="may", penalty="own"),
+    Rules(hand_size=3, ranks="8TJQ", copies=2, order="value", points="face_10", payer="lowest", tie="first"),
+    Rules(hand_size=2, ranks="89TJQK", copies=1, order="value", points="face_10", tie="all", first_leader="dealer"),
+    Rules(hand_size=2, ranks="TJQKA", copies=2, payer="non_winners", first_leader="dealer"),
+    Rules(hand_size=4, ranks="9KA", copies=3, tie="all"),
+    Rules(hand_size=4, ranks="2A", copies=4, tie="all"),
+    Rules(hand_size=3, ranks="234567", copies=1, penalty="own", payer="lowest"),
+]
+
+
+@pytest.mark.parametrize("rules", TINY, ids=str)
+def test_tiny_games_agree_with_brute_force(rules: Rules) -> None:
+    agrees_with_brute_force(rules)
+
+
+@st.composite
+def tiny_rules(draw: st.DrawFn) -> Rules:
+    """Any rules of a round for two with at most 8 cards in the deck."""
+    fields: dict[str, Any] = {
+        name: draw(st.sampled_from(CHOICES[name])) for name in exact.ROUND_FIELDS if name in CHOICES
+    }
+    deck = draw(st.sampled_from(("TJQKA", "9TA", "8TJ", "2A", "KA", "2468A", "QKA", "29TJQA")))
+    fields["ranks"], fields["copies"] = deck, draw(st.integers(1, 8 // len(deck)))
+    fields["hand_size"] = draw(st.integers(1, min(3, len(deck) * fields["copies"] // 2)))
+    fields["first_leader"] = draw(st.sampled_from(CHOICES["first_leader"]))
+    return Rules(**fields)
+
+
+@settings(max_examples=40)
+@given(tiny_rules())
+def test_any_tiny_rules_agree_with_brute_force(rules: Rules) -> None:
+    agrees_with_brute_force(rules)
+
+
+@pytest.mark.parametrize(
+    ("rules", "value", "nash_conv"),
+    [
+        ("cucumber,hand_size=2", 2.97943, 0.0),
+        ("cucumber,hand_size=2,ace_lead=none", 2.73812, 0.0),
+        ("three_card", 1.74965, 0.10599),
+    ],
+)
+def test_known_values_of_the_policy_that_plays_high(rules: str, value: float, nash_conv: float) -> None:
+    report = exploitability(rules, "highest")
+    assert report.value == pytest.approx(value, abs=1e-5)
+    assert report.nash_conv == pytest.approx(nash_conv, abs=1e-5)
+
+
+@pytest.mark.long
+def test_known_values_with_four_cards() -> None:
+    report = exploitability("cucumber,hand_size=4", "highest")
+    assert report.nash_conv == pytest.approx(1.692, abs=1e-3)
+
+
+class Seats(Policy):
+    """One policy for the seat that leads the first trick, another for the other seat."""
+
+    name = "seats"
+
+    def __init__(self, leader: Policy, follower: Policy) -> None:
+        self.policies = (leader, follower)
+
+    def probabilities(self, turns: Turns) -> np.ndarray:
+        leader = turns.views["public"]["leaders"][:, 0]  # -1 before the first play
+        follows = (leader >= 0) & (leader != turns.views["seat"])
+        return np.where(follows[:, None], *(policy.probabilities(turns) for policy in reversed(self.policies)))
+
+
+@pytest.mark.parametrize("name", ["random", "careful"])
+def test_nobody_beats_a_best_response(name: str) -> None:
+    policy = make(name)
+    report = exploitability("three_card", policy)
+    for other in map(make, BASELINES):
+        assert exploitability("three_card", Seats(other, policy)).values[0] <= report.best_response[0] + 1e-9
+        assert exploitability("three_card", Seats(policy, other)).values[1] <= report.best_response[1] + 1e-9
+
+
+@pytest.mark.parametrize("rules", [Rules(hand_size=3), Rules(hand_size=2, order="value", follow="may", tie="all")])
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_best_response_is_worth_what_is_said(rules: Rules, seat: int) -> None:
+    response, utility = best_response(rules, "highest", seat)
+    report = exploitability(rules, response)
+    assert utility == pytest.approx(exploitability(rules, "highest").best_response[seat], abs=1e-9)
+    assert report.values[seat] == pytest.approx(utility, abs=1e-9)
+    assert report.gains[seat] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_best_response_wins_its_value_in_the_arena() -> None:
+    report = exploitability("three_card", "lowest_sufficient")
+    responses = [best_response("three_card", "lowest_sufficient", seat)[0] for seat in range(2)]
+    result = arena.play([Seats(*responses), make("lowest_sufficient")], rules="three_card", deals=20_000, seed=5)
+    won = result.of(1, result.penalties) - result.of(0, result.penalties)  # each deal once from either seat
+    estimate = arena.mean_interval(won.mean(axis=1), confidence=0.999)
+    assert abs(estimate.mean - report.nash_conv / 2) <= estimate.half_width
+    assert estimate.half_width < 0.15 * report.nash_conv
+
+
+@pytest.mark.parametrize("rules", ["wikipedia,hand_size=4,ranks=79KA", "three_card,ranks=456TJQKA,follow=may"])
+def test_neither_batches_nor_pieces_change_anything(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = exploitability(rules, Arbitrary())
+    shares: list[float] = []
+    monkeypatch.setattr(trees, "PIECE", 40)
+    trees.build.cache_clear()
+    parts = exploitability(rules, Arbitrary(), batch=7, progress=shares.append)
+    trees.build.cache_clear()
+    assert parts.values == pytest.approx(whole.values, abs=1e-12)
+    assert parts.best_response == pytest.approx(whole.best_response, abs=1e-12)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert (len(shares) > 10) == ("hand_size=4" in rules)
+
+
+@pytest.mark.parametrize(
+    ("values", "best", "message"),
+    [
+        ((1.0, -0.9), (1.0, 0.0), "do not sum to zero"),
+        ((1.0, -1.0), (0.9, 0.0), "is worse than the policy itself"),
+    ],
+)
+def test_reports_that_contradict_themselves(values: Any, best: Any, message: str) -> None:
+    with pytest.raises(ArithmeticError, match=message):
+        Report(values=values, best_response=best, information_states=1, decisions=1, seconds=0.0)
+
+
+class Wrong(Policy):
+    """Answers what it is told to."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def probabilities(self, turns: Turns) -> np.ndarray:
+        return np.asarray(self.answer(turns.mask.astype(float)))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda mask: mask,
+        lambda mask: mask / mask.sum(axis=1, keepdims=True) * 0.9,
+        lambda mask: np.full(mask.shape, 1 / mask.shape[1]),
+        lambda mask: np.full(mask.shape, np.nan),
+        lambda mask: mask * np.where(np.cumsum(mask, axis=1) == 1, 2.0, -1.0),
+        lambda mask: mask[:, :5],
+    ],
+)
+def test_answers_that_are_no_distributions(answer: Any) -> None:
+    with pytest.raises(ValueError, match="policy 'unnamed' answered"):
+        exploitability("cucumber,hand_size=2,ranks=TJQKA", Wrong(answer))
+
+
+class Sampler(Policy):
+    """Draws, and cannot say how."""
+
+    name = "sampler"
+    samples_only = True
+
+    def act(self, turns: Turns) -> np.ndarray:
+        return turns.mask.argmax(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("rules", "policy", "message"),
+    [
+        ("three_card", Sampler(), "policy 'sampler' only samples .* estimate instead"),
+        ("three_card", "higest", "did you mean 'highest'"),
+        ("concombre", "highest", "leaves the dealer a choice"),
+        ("cucumber", "highest", "up to 23,298,085,122,481 leaves"),
+        ("three_card,players=3-7", "highest", "num_players=2 is out of range"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(rules: str, policy: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        exploitability(rules, policy)
+
+
+@pytest.mark.parametrize("batch", [0, -3, 2.5, True])
+def test_batches_are_checked(batch: Any) -> None:
+    with pytest.raises(ValueError, match="batch="):
+        exploitability("three_card", "highest", batch=batch)
+
+
+@pytest.mark.parametrize("seat", [2, -1, True, "0"])
+def test_seats_are_checked(seat: Any) -> None:
+    with pytest.raises(ValueError, match="seat="):
+        best_response("three_card", "highest", seat)
