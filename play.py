@@ -214,7 +214,7 @@ class Session:
         """Who has won, and how the person has done."""
         places = self.game.placement or []
         if self.game.episode == "round":
-            return f"You pay {self.game.penalties[self.seat] or 'nothing'}."
+            return f"The round costs you {self.game.penalties[self.seat] or 'nothing'}."
         first = [seat for seat, place in enumerate(places) if place == 1]
         won = f"{self._who(first[0], 'win')} the match" if len(first) == 1 else f"First place: {self._names(first)}"
         return f"{won}; your place is {places[self.seat]} of {len(places)}."

@@ -542,14 +542,28 @@ class Run:
             self.trainer.restore(tensors, counters)
             self.best, self.gain = int(counters["best"]), float(counters["gain"])
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{checkpoint} is not one of this run: {error}") from error
+            raise ValueError(f"{checkpoint} is not one of this run: {' '.join(str(error).split())}") from error
 
-    def load_newest(self) -> None:
-        """Go on from the newest checkpoint; without any, from the beginning.
+    def begin(self) -> None:
+        """Go on from the newest checkpoint, or without any from the beginning, and keep others out of the folder.
 
         Raises:
-            ValueError: as `load`; says what can be done.
+            BlockingIOError: another process is at work there.
+            OSError, ValueError: as `load`, and says what can be done; or the folder may not be written.
         """
+        leads = self.trainer.group.leads
+        try:
+            if leads:
+                self.folder.lock()
+            self.load_newest()
+            if leads:
+                self.folder.open(self.trainer.updates, self.trainer.turns, self.best)
+        except BaseException:
+            self.folder.close()
+            raise
+
+    def load_newest(self) -> None:
+        """Go on from the newest checkpoint, if there is one; says what can be done when it cannot be loaded."""
         *older, newest = [None, *self.folder.checkpoints()]
         if newest is None:
             return
@@ -607,7 +621,7 @@ def open_run(config: Config) -> Run:
 
     Raises:
         FileNotFoundError, FileExistsError, ValueError: there is nothing to resume, the folder is taken, or a
-            setting is out of range.
+            setting is out of range; or as `Run.begin`.
     """
     if config.resume is not None:
         return resumed(config)
@@ -616,12 +630,11 @@ def open_run(config: Config) -> Run:
     trainer = Trainer(config)
     if config.out is None:
         name = f"{config.rules}-{config.players}p-seed{config.seed}".replace(",", "-")
-        config.out = free_folder(name)
+        config.out = free_folder(name, make=trainer.group.leads)
     run = Run(trainer, RunFolder(config.out))
     if trainer.group.leads:
         run.folder.create(describe(config, [place.table for place in trainer.places]))
-        run.folder.lock()
-        run.folder.open(0, 0, 0)
+    run.begin()
     return run
 
 
@@ -639,7 +652,7 @@ def resumed(given: Config) -> Run:
     """The run in ``given.resume``, at its newest checkpoint; killed before its first, it begins again.
 
     Raises:
-        FileNotFoundError, BlockingIOError: there is no run, or another process is at it.
+        FileNotFoundError: there is no run.
         ValueError: another setting was given besides, or what the folder holds is damaged.
     """
     assert given.resume is not None
@@ -659,11 +672,7 @@ def resumed(given: Config) -> Run:
         run = Run(Trainer(config), folder)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{folder.path} cannot be resumed: {error}") from error
-    if run.trainer.group.leads:
-        folder.lock()
-    run.load_newest()
-    if run.trainer.group.leads:
-        folder.open(run.trainer.updates, run.trainer.turns, run.best)
+    run.begin()
     return run
 
 

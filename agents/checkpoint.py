@@ -174,7 +174,8 @@ def load_agent(folder: str | Path) -> tuple[ActorCritic, Card]:
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"{folder / WEIGHTS} is not the weights that {CARD} describes: {error}") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{folder / WEIGHTS} is not the weights that {CARD} describes: {reason}") from error
     network.eval()
     return network, card
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import tyro
@@ -14,6 +14,15 @@ SELECTION_DEALS = 1
 """Seed of the evaluation deals on which the best agent is chosen; it is measured on those of `Config.final_seed`."""
 
 Schedule = Literal["constant", "linear", "inverse_sqrt"]
+
+KINDS: dict[Any, tuple[type, ...]] = {
+    bool: (bool,),
+    int: (int,),
+    float: (float, int),
+    str: (str,),
+    tuple[int, ...]: (tuple,),
+}
+"""Types of values for settings of each type."""
 
 
 @dataclass
@@ -109,6 +118,7 @@ class Config:
         Raises:
             ValueError, TypeError: says which.
         """
+        self._check_types()
         tiny = float(np.nextafter(0, 1))
         counts = ("updates", "games", "epochs", "minibatch", "magnet_every", "evaluate_every", "save_every", "threads")
         ranges: dict[str, tuple[float, float, str]] = {
@@ -126,7 +136,7 @@ class Config:
         for name, (low, high, allowed) in ranges.items():
             if not low <= getattr(self, name) <= high:
                 raise ValueError(f"{name}={getattr(self, name)} is out of range; allowed: {allowed}")
-        if not self.hidden or min(self.hidden) < 1:
+        if not self.hidden or not all(isinstance(width, int) and width >= 1 for width in self.hidden):
             raise ValueError(f"hidden={self.hidden} is out of range; allowed: one or more widths of 1 and more")
         if self.magnet == "average" and not self.average:
             raise ValueError("magnet='average' needs the moving average of weights; set average, such as 0.9")
@@ -134,6 +144,16 @@ class Config:
             raise ValueError(f"against={self.against!r} and pool={self.pool!r} both name opponents; set one of them")
         if self.final_seed == SELECTION_DEALS:
             raise ValueError(f"final_seed={self.final_seed}: the best agent is chosen on those deals; allowed: others")
+
+    def _check_types(self) -> None:
+        """What tyro checks on a command line, for settings that come from elsewhere."""
+        for name, kind in get_type_hints(Config).items():
+            value, words = getattr(self, name), get_args(kind)
+            if get_origin(kind) is Literal and value not in words:
+                raise ValueError(f"{name}={value!r} is not one of its values; allowed: {', '.join(words)}")
+            types = KINDS.get(kind)
+            if types and type(value) not in types:
+                raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; expected {types[0].__name__}")
 
     def faded(self, name: str, updates: int) -> float:
         """The value of `learning_rate` or `entropy` after so many updates, by its schedule."""

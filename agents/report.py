@@ -145,6 +145,10 @@ def failure(error: BaseException) -> None:
     """What went wrong, in whichever process."""
     rank = os.environ.get("RANK")
     _say(Console(stderr=True), f"error: {error}" if rank is None else f"error in process {rank}: {error}", "red")
+    if isinstance(error, FloatingPointError):
+        _say(Console(stderr=True), "Resumed, the run would end here again; try a new one with a smaller learning rate.")
+    if isinstance(error, FloatingPointError):
+        _say(Console(stderr=True), "Resumed, the run would end here again; try a new one with a smaller learning rate.")
 
 
 def _say(console: Console, text: str, style: str | None = None) -> None:

@@ -161,11 +161,13 @@ class RunFolder:
         self.path = path
         self.log: IO[str] | None = None
         self.board: Board | None = None
-        self._locked: IO[str] | None = None
+        self._locked: int | None = None
 
     def create(self, description: Mapping[str, Any]) -> None:
-        """Make the folder, with what names the run."""
+        """Make the folder, with what names the run; others are kept out of it from now on."""
         self.path.mkdir(parents=True, exist_ok=True)
+        self.lock()
+        self.check_new()
         write_text(self.path / CONFIG, json.dumps(description, indent=2, default=str) + "\n")
 
     def check_new(self) -> None:
@@ -204,6 +206,8 @@ class RunFolder:
 
     def checkpoints(self) -> list[Path]:
         """All checkpoints, oldest first."""
+        if not self.path.is_dir():
+            return []
         found = {int(name[1]): path for path in self.path.iterdir() if (name := _CHECKPOINT.fullmatch(path.name))}
         return [found[updates] for updates in sorted(found)]
 
@@ -217,7 +221,9 @@ class RunFolder:
         Raises:
             BlockingIOError: another one does.
         """
-        self._locked = (self.path / CONFIG).open()
+        if self._locked is not None:
+            return
+        self._locked = os.open(self.path, os.O_RDONLY)
         try:
             fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -231,8 +237,7 @@ class RunFolder:
         for leftover in self.path.iterdir():
             if _LEFTOVER.fullmatch(leftover.name):
                 remove(leftover)
-        if self.checkpoints():
-            self.link(best)
+        self.arrange(best)
         forget_after(self.path / LOG, updates)
         self.log = (self.path / LOG).open("a", encoding="utf-8")
         self.board = Board(self.path, turns + 1)
@@ -246,37 +251,41 @@ class RunFolder:
         self.board.add(int(line["turns"]), metrics)
 
     def save(self, updates: int, best: int, write: Callable[[Path], None]) -> None:
-        """Have `write` make the checkpoint after so many updates; link it, and the `best` one; prune the others."""
+        """Have `write` make the checkpoint after so many updates, the log being safe; then `arrange` all."""
         assert self.log is not None
         assert self.board is not None
         for file in (self.log, self.board.file):
             os.fsync(file.fileno())
         write(self.checkpoint(updates))
-        self.link(best)
-        keep = {*self.checkpoints()[-KEPT:], self.checkpoint(best)}
-        for folder in self.checkpoints():
-            if folder not in keep:
-                forgotten = folder.with_name(f".{folder.name}.old")
-                folder.rename(forgotten)
-                remove(forgotten)
+        self.arrange(best)
 
-    def link(self, best: int) -> None:
-        """Point ``last`` at the newest checkpoint and ``best`` at that of so many updates, if it is there."""
-        newest = self.checkpoints()[-1]
-        chosen = self.checkpoint(best)
-        for name, target in (("last", newest), ("best", chosen if chosen.exists() else newest)):
+    def arrange(self, best: int) -> None:
+        """Point ``last`` at the newest checkpoint, ``best`` at that after so many updates; forget older ones."""
+        checkpoints = self.checkpoints()
+        if not checkpoints:
+            return
+        newest, chosen = checkpoints[-1], self.checkpoint(best)
+        for name, target in (("last", newest), ("best", chosen if chosen in checkpoints else newest)):
             fresh = self.path / f".{name}.link"
             fresh.unlink(missing_ok=True)
             fresh.symlink_to(target.name, target_is_directory=True)
             fresh.replace(self.path / name)
+        for folder in checkpoints[:-KEPT]:
+            if folder != chosen:
+                forgotten = folder.with_name(f".{folder.name}.old")
+                folder.rename(forgotten)
+                remove(forgotten)
 
     def close(self) -> None:
         """Close all files; others may train here then."""
-        files: list[IO[Any] | None] = [self.log, self.board.file if self.board else None, self._locked]
+        files: list[IO[Any] | None] = [self.log, self.board.file if self.board else None]
         for file in files:
             if file is not None:
                 with contextlib.suppress(OSError):  # a full disk has been reported by the write that failed
                     file.close()
+        if self._locked is not None:
+            os.close(self._locked)
+            self._locked = None
 
 
 _CHECKPOINT = re.compile(r"checkpoint-(\d{6,})")
@@ -327,7 +336,13 @@ def _is_of(line: str, updates: int) -> bool:
         return False  # a killed run left it unfinished
 
 
-def free_folder(name: str) -> Path:
-    """``runs/NAME``, or with a number behind it the first that does not exist."""
-    folders = (Path("runs") / (name if number == 1 else f"{name}-{number}") for number in itertools.count(1))
-    return next(folder for folder in folders if not folder.exists())
+def free_folder(name: str, *, make: bool = True) -> Path:
+    """``runs/NAME``, or with a number behind it the first that does not exist, which is made."""
+    for number in itertools.count(1):
+        folder = Path("runs") / (name if number == 1 else f"{name}-{number}")
+        if not make:
+            break
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(parents=True)
+            break
+    return folder

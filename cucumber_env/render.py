@@ -91,7 +91,10 @@ def _played(public: Any, seat: int) -> str:
 
 def _taker(public: Any, trick: int) -> int:
     """Who took a trick of this round, or takes the one on the table."""
-    return int(public["taker"] if trick == public["trick"] else public["leaders"][trick + 1])
+    if trick == public["trick"]:
+        return int(public["taker"])
+    # The taker leads the next trick, which is written down when the card is led.
+    return int(public["leader"] if trick + 1 == public["trick"] else public["leaders"][trick + 1])
 
 
 def _hand(public: Any, seat: int, hands: Mapping[int, int]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import json
 import multiprocessing
@@ -15,7 +16,9 @@ import signal
 import socket
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -50,7 +53,6 @@ SETTINGS: dict[str, Any] = {
 """A run of a second with everything that a checkpoint has to keep."""
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["warm"])
 
 
 def flags(**settings: Any) -> list[str]:
@@ -80,6 +82,7 @@ class Started:
         self, spoken: Path, function: Callable[..., int], *arguments: Any, environment: dict[str, str] | None = None
     ) -> None:
         self.spoken = spoken
+        _serve()
         self.process: BaseProcess = FORKS.Process(
             target=_call, args=(spoken, environment or {}, function, arguments), daemon=True
         )
@@ -111,11 +114,26 @@ class Started:
         return self.process.exitcode
 
 
+@functools.cache
+def _serve() -> None:
+    """Start the process that others are forked from; it finds the modules of the tests."""
+    FORKS.set_forkserver_preload(["warm"])
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path(__file__).parent), before)))
+    try:
+        forkserver.ensure_running()
+    finally:
+        del os.environ["PYTHONPATH"]
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
 def _call(spoken: Path, environment: dict[str, str], function: Callable[..., int], arguments: tuple[Any, ...]) -> None:
     with spoken.open("ab", buffering=0) as file:
         for number in (1, 2):
             os.dup2(file.fileno(), number)
     os.environ.update(environment)
+    warnings.simplefilter("error")
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     sys.exit(function(*arguments))
 

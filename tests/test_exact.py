@@ -92,13 +92,13 @@ def test_tiny_games_agree_with_brute_force(rules: Rules) -> None:
 
 
 @st.composite
-def tiny_rules(draw: st.DrawFn) -> Rules:
-    """Any rules of a round for two with at most 8 cards in the deck."""
+def tiny_rules(draw: st.DrawFn, *, most_cards: int = 8) -> Rules:
+    """Any rules of a round for two with few cards in the deck."""
     fields: dict[str, Any] = {
         name: draw(st.sampled_from(CHOICES[name])) for name in exact.ROUND_FIELDS if name in CHOICES
     }
     deck = draw(st.sampled_from(("TJQKA", "9TA", "8TJ", "2A", "KA", "2468A", "QKA", "29TJQA")))
-    fields["ranks"], fields["copies"] = deck, draw(st.integers(1, 8 // len(deck)))
+    fields["ranks"], fields["copies"] = deck, draw(st.integers(1, min(4, most_cards // len(deck))))
     fields["hand_size"] = draw(st.integers(1, min(3, len(deck) * fields["copies"] // 2)))
     fields["first_leader"] = draw(st.sampled_from(CHOICES["first_leader"]))
     return Rules(**fields)
@@ -107,6 +107,13 @@ def tiny_rules(draw: st.DrawFn) -> Rules:
 @settings(max_examples=40)
 @given(tiny_rules())
 def test_any_tiny_rules_agree_with_brute_force(rules: Rules) -> None:
+    agrees_with_brute_force(rules)
+
+
+@pytest.mark.long
+@settings(max_examples=300)
+@given(tiny_rules(most_cards=10))
+def test_many_tiny_rules_agree_with_brute_force(rules: Rules) -> None:
     agrees_with_brute_force(rules)
 
 

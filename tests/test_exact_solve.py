@@ -87,6 +87,14 @@ def test_a_solution_wins_its_value_in_play(three_cards: tuple[Tabular, exact.Rep
     assert 4 * won.std() / math.sqrt(len(won)) < 0.25
 
 
+@pytest.mark.long
+def test_four_cards_are_solved() -> None:
+    policy, report = solve("cucumber,hand_size=4", nash_conv=1e-2)
+    assert report.nash_conv <= 1e-2
+    assert report.value == pytest.approx(0.858, abs=0.01)
+    assert exploitability("cucumber,hand_size=4", policy).best_response == report.best_response
+
+
 def test_limits_of_iterations_and_time() -> None:
     shown: list[tuple[int, float, float]] = []
     policy, _ = solve(TINY[0], nash_conv=0, iterations=7, every=3, progress=lambda *found: shown.append(found))
@@ -121,6 +129,13 @@ def test_a_file_is_the_same_policy(three_cards: tuple[Tabular, exact.Report], tm
     again = exploitability("three_card,threshold=21", loaded)
     assert (again.values, again.best_response) == (report.values, report.best_response)
     assert loaded.facts == json.loads(json.dumps(policy.facts))
+
+
+def test_a_best_response_can_be_saved(tmp_path: Path) -> None:
+    response, utility = exact.best_response("three_card", "highest", 0)
+    response.save(tmp_path / "response.npz")
+    report = exploitability("three_card", f"exact:{tmp_path}/response.npz")
+    assert report.value == pytest.approx(utility, abs=1e-9)
 
 
 def test_tables_play_only_what_they_are_for(three_cards: tuple[Tabular, exact.Report]) -> None:

@@ -399,3 +399,11 @@ def test_text_for_spectators_and_for_seats() -> None:
     assert "38JJKA" not in text
     assert "6 to decide" not in repr(game)
     assert repr(game) == "<Game of 3 players, round 1, seat 0 to decide>"
+
+
+def test_the_taker_of_a_finished_trick_is_marked_before_he_leads() -> None:
+    game = Game.from_hands(["2479TQA", "358JJKA", "246689K"], dealer=0)
+    for card in ("5", "9", "9"):
+        game.play(card)
+    seats = [line for line in str(game).splitlines() if "seat" in line and "." in line]
+    assert ["*" in line for line in seats[-3:]] == [True, False, False]

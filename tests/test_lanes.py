@@ -70,8 +70,8 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the compiled sources, whose cache folders lie beside it."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
     folder = tmp_path / "package"
-    folder.mkdir()
     for name in compiled.SOURCES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PACKAGE / name, folder / name)
     return folder
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from training import network, played, small
 
 import train
 from agents.distributed import Group
@@ -15,7 +17,6 @@ from agents.network import ActorCritic
 from agents.opponents import FADE, Lineup, Opponents, everywhere
 from cucumber_env.envs.vector import SelfPlay
 from cucumber_env.policies import make
-from training import network, played, small
 
 
 class Recorder(SelfPlay):
@@ -35,8 +36,7 @@ class Recorder(SelfPlay):
 
 def decided(player: ActorCritic, action: int) -> ActorCritic:
     """Make a network play action `action` wherever it is legal."""
-    with torch.no_grad():
-        player.actor[-1].bias[action] = 1e4
+    list(player.actor.parameters())[-1].data[action] = 1e4
     return player
 
 
@@ -50,7 +50,11 @@ def test_opponents_are_constant_within_a_game(rules: str, episode: str) -> None:
     seated[np.arange(60), draw.integers(4, size=60)] = 0
     lineup = Lineup((player, make("lowest"), make("highest"), six), seated)
     rollout = played(player, table, lineup=lineup)
-    expected = {1: min, 2: max, 3: lambda legal: 4 if 4 in legal else None}
+    expected: dict[int, Callable[[list[int]], int | None]] = {
+        1: min,
+        2: max,
+        3: lambda legal: 4 if 4 in legal else None,
+    }
     counts = np.zeros(4, int)
     asked = {(game, seat) for _, games, seats, _ in rollout.steps for game, seat in zip(games, seats, strict=True)}
     for game, seat, legal, action in table.decisions:
@@ -210,11 +214,12 @@ def test_a_pool_takes_members_evenly_over_the_run(updates: int, size: int, membe
 def test_lineups_depend_on_seed_update_and_table_alone() -> None:
     settings: dict[str, Any] = {"players": "2-3", "games": 200, "pool": "uniform", "pool_share": 0.5}
     seats: dict[str, list[np.ndarray]] = {}
-    for name, changes in {
+    runs: dict[str, dict[str, Any]] = {
         "one": {},
         "other weights": {"learning_rate": 1e-2, "entropy": 0.1},
         "other seed": {"seed": 2},
-    }.items():
+    }
+    for name, changes in runs.items():
         trainer = train.Trainer(small(**settings, **changes))
         kept = keep_rollouts(trainer)
         for _ in range(2):

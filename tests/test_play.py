@@ -113,8 +113,7 @@ def assert_tells(text: str, game: Game, me: int) -> None:
     paid = re.findall(r"^(You|Seat \d) pays? (\d+)\.$", text, re.MULTILINE)
     *_, last = text.splitlines()
     if game.episode == "round":
-        assert last == f"You pay {game.penalties[me] or 'nothing'}."
-        paid = paid[:-1] if game.penalties[me] else paid
+        assert last == f"The round costs you {game.penalties[me] or 'nothing'}."
     else:
         first = [name for name, place in zip(names, game.placement or [], strict=True) if place == 1]
         winner = f"{first[0].capitalize()} win{'' if first == ['you'] else 's'} the match"
@@ -241,7 +240,7 @@ def test_a_forced_turn_is_played_and_told() -> None:
     out = told(game, Sheet("A29"), "")
     assert "  Trick 1 – seat 1: A, seat 2: 5, you must play 4. Seat 1 takes it.\n" in out
     assert out.count("must play") == 3  # always the person: that somebody else had no choice tells of his hand
-    assert out.endswith("\nYou pay nothing.\n")
+    assert out.endswith("\nThe round costs you nothing.\n")
 
 
 def test_decisions_in_words() -> None:
@@ -279,7 +278,13 @@ def test_offers_of_revival(word: str, answer: str, telling: str) -> None:
     assert (0, answer) in game.history
     if answer == "skip":
         assert "; you look on.\n" in after
-        assert re.search(r"\nYou come back with \d+ points\.\n", after)
+        (back,) = re.finditer(r"You come back with \d+ points\.\n\n(.*)\n", after)
+        assert re.fullmatch(r"Round 3: .* 1 each; your hand: [2-9TJQKA]\.", back[1])
+
+
+def test_a_led_ace_takes_an_ace() -> None:
+    out = told(Game.from_hands(["A", "A"], "cucumber,hand_size=1", dealer=1), make("lowest"), "")
+    assert "you must play A, seat 1: A. You take it.\nYou pay 14.\n" in out
 
 
 def test_sudden_death_is_told() -> None:

@@ -1,4 +1,4 @@
-"""The algorithm: advantages by hand, what is played and kept, the loss and its closed form, schedules; and it learns."""
+"""The algorithm: advantages by hand, what is played and kept, the loss and its closed form; and that it learns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from training import chain, coarse, equal, network, played, run, sharpen, small, weights
 
 import train
-from agents.network import ILLEGAL, ActorCritic, divergence, entropy, masked_log_softmax
-from agents.opponents import Lineup, everywhere
+from agents.network import ILLEGAL, divergence, entropy, masked_log_softmax
+from agents.opponents import Lineup
 from cucumber_env.envs.vector import SelfPlay
 from cucumber_env.policies import make, sample
-from training import chain, coarse, network, played, run, small
 
 
 def test_advantages_follow_each_seats_own_decisions() -> None:
@@ -118,9 +118,7 @@ def test_a_rollout_is_the_game_that_was_played(rules: str, players: int, episode
     for made, games, seats, _ in rollout.steps:
         for row, game, seat in zip(range(made.start, made.stop), games.tolist(), seats.tolist(), strict=True):
             decisions[game].append((row, seat))
-    again = SelfPlay(
-        rules, num_games=24, num_players=players, episode=episode, autoreset=False, skip_forced=False
-    )
+    again = SelfPlay(rules, num_games=24, num_players=players, episode=episode, autoreset=False, skip_forced=False)
     at = again.reset(seed=3, games=7 + np.arange(24), episodes=0)
     paid = np.zeros((24, players))
     while len(rows := np.flatnonzero(at.done == 0)):
@@ -166,7 +164,7 @@ def test_the_ratio_is_exactly_one_until_the_first_step(bf16: bool) -> None:
     )
     coarse(trainer.network)
     trainer.network.bf16 = bf16
-    before = [weight.detach().clone() for weight in trainer.network.parameters()]
+    before = weights(trainer.network)
     batch, _ = trainer.prepare(trainer.play())
     spread = entropy(batch["log_probabilities"], batch["mask"])
     assert 0.3 < spread.mean() < 0.9 * batch["mask"].sum(1).log().mean()  # no uniform policy, for which it is easy
@@ -176,7 +174,7 @@ def test_the_ratio_is_exactly_one_until_the_first_step(bf16: bool) -> None:
         assert torch.equal(logs, batch["log_probabilities"][rows])
         assert torch.equal(divergence(logs, batch["log_probabilities"][rows], batch["mask"][rows]), torch.zeros(size))
     metrics = trainer.learn(batch)
-    assert all(torch.equal(weight, old) for weight, old in zip(trainer.network.parameters(), before, strict=True))
+    assert equal(weights(trainer.network), before)
     assert (metrics["losses/approx_kl"], metrics["losses/clipfrac"]) == (0, 0)
     assert metrics["losses/policy_loss"] == pytest.approx(0, abs=1e-6)  # advantages have mean 0
 
@@ -185,8 +183,7 @@ def test_the_ratio_is_exactly_one_until_the_first_step(bf16: bool) -> None:
 def test_a_trained_network_starts_from_ratio_one_but_for_rounding(bf16: bool, tolerance: float) -> None:
     """Products of few rows may be summed in another order: one unit in the last place of fp32, or of bf16."""
     trainer = train.Trainer(small(games=512, hidden=(128, 128)))
-    with torch.no_grad():
-        trainer.network.actor[-1].weight.mul_(100)
+    sharpen(trainer.network, 100)
     trainer.network.bf16 = bf16
     batch, _ = trainer.prepare(trainer.play())
     for rows in torch.randperm(len(batch["action"])).split(1000):
@@ -218,8 +215,7 @@ def loss_batch(mask: Tensor, action: Tensor, **columns: Tensor) -> dict[str, Ten
 def test_one_legal_action_of_thirteen_is_finite(bf16: bool, size: float) -> None:
     player = network(hidden=(4,))
     player.bf16 = bf16
-    with torch.no_grad():
-        player.actor[-1].weight.mul_(100 * size)
+    sharpen(player, 100 * size)
     mask = torch.eye(13, dtype=torch.bool)
     observation = torch.randn(13, 8)
     logs = player.log_probabilities(observation, mask)
@@ -278,8 +274,7 @@ def test_a_million_choices_at_real_tables_are_legal(bf16: bool, size: float) -> 
     table = SelfPlay("concombre", num_games=25_000, num_players=2, episode="match", autoreset=True)
     player = network(table, hidden=(8,))
     player.bf16 = bf16
-    with torch.no_grad():
-        player.actor[-1].weight.mul_(size)
+    sharpen(player, size)
     at = table.reset(seed=1)
     drawn = 0
     while drawn < 1_000_000 / 3:
@@ -358,12 +353,12 @@ def test_a_uniform_magnet_is_the_entropy_bonus() -> None:
     mask[:, 1] = mask[:, 4] = True
     action = torch.from_numpy(np.where(draw.random(40) < 0.5, 1, 4))
     batch = loss_batch(mask, action, advantage=torch.from_numpy(draw.normal(size=40)))
-    gradients, values = [], []
+    logits = torch.from_numpy(draw.normal(size=6))
+    gradients: list[Tensor] = []
+    values: list[Tensor] = []
     for pull in (0.7, 0.0):
         bandit = Bandit(6)
-        with torch.no_grad():
-            bandit.logits.copy_(torch.from_numpy(draw.normal(size=6)) if not gradients else first)
-        first = bandit.logits.detach().clone()
+        bandit.logits.data.copy_(logits)
         loss, _ = train.losses(bandit, batch, small(), pull)  # type: ignore[arg-type]
         if not pull:
             logs, _ = bandit(batch["observation"], batch["hidden"], mask)

@@ -1,43 +1,474 @@
-"""Runs that are killed, stopped, starved of disk or broken: what is saved is whole, and going on gives the same bytes."""
+"""Runs that are killed, stopped, starved or broken: what was saved is whole, and they go on to the same bytes."""
 
 from __future__ import annotations
 
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from processes import Started, die_at, finished, flags, logged, new_run, outcome, resumed
+import torch
+from processes import (
+    PATIENCE,
+    Started,
+    die_at,
+    digest,
+    finished,
+    flags,
+    logged,
+    new_run,
+    outcome,
+    resumed,
+    until,
+    without_privileges,
+)
+from training import run, small
 
 import train
+from agents.checkpoint import load_agent, load_state
+
+ROOT = Path(__file__).parent.parent
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The outcome of a run that nothing happened to, and how many file operations it took."""
+    """The outcome of a run that nothing happened to; how many file operations it took, and how large its files were."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     started = Started(folder.with_suffix(".txt"), die_at, -1, folder, new_run(folder))
     assert started.status() == 0, started.words()
     operations = int(started.words().rsplit(": ", 1)[1])
-    return {"operations": operations, **outcome(folder)}
+    assert [line["update"] for line in logged(folder)] == [1, 2, 3, 4, 5, 6]
+    assert os.readlink(folder / "best") != os.readlink(folder / "last")
+    pool = [name for name in load_state(folder / "last")[0] if name.startswith("pool/0005.")]
+    assert pool, "the last checkpoint holds a full pool"
+    sizes = {path.parent.name: path.stat().st_size for path in folder.glob("checkpoint-*/state.safetensors")}
+    return {"operations": operations, "sizes": sizes, **outcome(folder)}
 
 
-def same(folder: Path, whole: dict[str, Any]) -> None:
-    found = outcome(folder)
-    for name in found:
-        assert found[name] == whole[name], name
+def goes_on(folder: Path, whole: dict[str, Any]) -> None:
+    """Resume a run, and compare it with one that was never stopped."""
+    begun = (folder / "config.json").exists()
+    finished(folder, resumed(folder) if begun else new_run(folder))
+    for name, found in outcome(folder).items():
+        assert found == whole[name], name
 
 
-def test_x(whole, tmp_path):
-    print(whole["operations"], whole["names"], whole["best"])
-    import time
-    for number in range(1, whole["operations"], 10):
-        t=time.time()
-        folder = tmp_path / f"run{number}"
-        died = Started(tmp_path / "died.txt", die_at, number, folder, new_run(folder))
-        st = died.status()
-        print(number, st)
-        assert st == -9
-        t1=time.time()
-        finished(folder, resumed(folder) if (folder / "config.json").exists() else new_run(folder))
-        same(folder, whole)
-        print(t1-t, time.time()-t1)
+def stopped(folder: Path, updates: int) -> Started:
+    """A run that has begun and told at least so many updates."""
+    started = Started(folder.with_suffix(".txt"), train.main, new_run(folder))
+    started.wait_for(lambda: len(logged(folder)) >= updates)
+    return started
+
+
+@pytest.mark.parametrize("share", np.linspace(0, 1, 10))
+def test_a_run_killed_before_a_file_operation_goes_on_to_the_same_bytes(
+    share: float, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    number, folder = 1 + round(share * (whole["operations"] - 1)), tmp_path / "run"
+    assert Started(tmp_path / "died.txt", die_at, number, folder, new_run(folder)).status() == -signal.SIGKILL
+    goes_on(folder, whole)
+
+
+@pytest.mark.long
+def test_a_run_killed_before_any_file_operation_goes_on_to_the_same_bytes(
+    whole: dict[str, Any], tmp_path: Path
+) -> None:
+    """Before the first checkpoint, inside of each save, between a checkpoint and its links, while older ones go …"""
+    for number in range(1, whole["operations"] + 1):
+        folder = tmp_path / f"{number}" / "run"
+        folder.parent.mkdir()
+        assert Started(tmp_path / "died.txt", die_at, number, folder, new_run(folder)).status() == -signal.SIGKILL
+        goes_on(folder, whole)
+        shutil.rmtree(folder.parent)
+
+
+def test_a_run_killed_again_and_again_comes_to_the_same_end(whole: dict[str, Any], tmp_path: Path) -> None:
+    folder, deaths, arguments = tmp_path / "run", 0, new_run(tmp_path / "run")
+    while (status := Started(tmp_path / "died.txt", die_at, 67, folder, arguments).status()) == -signal.SIGKILL:
+        arguments, deaths = resumed(folder), deaths + 1
+        assert deaths < 10
+    assert status == 0
+    assert deaths >= 2
+    assert not [name for name, found in outcome(folder).items() if found != whole[name]]
+
+
+@pytest.mark.parametrize("updates", [1, 4])
+def test_a_run_killed_from_outside_goes_on_to_the_same_bytes(
+    updates: int, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    started = stopped(tmp_path / "run", updates)
+    started.send(signal.SIGKILL)
+    assert started.status() == -signal.SIGKILL
+    with (tmp_path / "run" / "log.jsonl").open("a") as log:
+        log.write('{"update": 6, "turns": 1}\n{"upda')  # of updates that no checkpoint knows, and half a line
+    goes_on(tmp_path / "run", whole)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "match": {"episode": "match", "rules": "three_card", "players": 2, "games": 16},
+    "tables": {"rules": "cucumber,agurk", "players": "3,5", "trunk": "shared", "critic": "own"},
+    "magnet": {"average": 0.7, "magnet": "average", "reverse_kl": 0.1, "advantage_filter": 0.3},
+    "bf16": {"precision": "bf16", "pool": "uniform", "learning_rate_schedule": "inverse_sqrt"},
+    "response": {"against": "lowest", "clip": float("inf"), "save_every": 3},
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_other_runs_go_on_to_the_same_bytes(name: str, tmp_path: Path) -> None:
+    settings = {"updates": 4, "games": 32, **VARIANTS[name]}
+    run(small(out=tmp_path / "whole", **settings))
+    run(small(out=tmp_path / "parts", **settings), stop_after=2)
+    done = run(train.Config(resume=tmp_path / "parts"))
+    assert done.trainer.updates == 4
+    for file in ("weights.safetensors", "state.safetensors"):
+        assert digest(tmp_path / "parts" / "last" / file) == digest(tmp_path / "whole" / "last" / file)
+    assert os.readlink(tmp_path / "parts" / "best") == os.readlink(tmp_path / "whole" / "best")
+
+
+def test_a_checkpoint_keeps_the_arithmetic_of_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "fast_bf16", lambda device: True)
+    run(small(out=tmp_path / "run", precision="auto", updates=2), stop_after=1)
+    monkeypatch.setattr(train, "fast_bf16", lambda device: False)
+    done = run(train.Config(resume=tmp_path / "run"))
+    assert done.trainer.network.bf16
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_signal_finishes_the_update_and_saves(number: signal.Signals, whole: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    started = stopped(folder, 2)
+    started.send(number)
+    assert started.status() == 130
+    words = started.words()
+    assert "stopping after this update; Ctrl-C again stops at once" in words
+    assert f"train.py --resume {folder}\n" in words
+    assert "Traceback" not in words
+    told = len(logged(folder))
+    assert os.readlink(folder / "last") == f"checkpoint-{told:06d}"
+    assert load_agent(folder / "last")[1].training["updates"] == told
+    goes_on(folder, whole)
+
+
+def set_method(name: str, method: Callable[..., Any]) -> None:
+    """Change a phase of training, in a process that ends with it."""
+    setattr(train.Trainer, name, method)
+
+
+def slow_updates(arguments: list[str], marker: Path) -> int:
+    """Train; the third update does not end by itself."""
+    play = train.Trainer.play
+
+    def slow(trainer: train.Trainer) -> list[train.Rollout]:
+        if trainer.updates == 2:
+            marker.touch()
+            signal.sigtimedwait([], PATIENCE)
+        return play(trainer)
+
+    set_method("play", slow)
+    return train.main(arguments)
+
+
+def test_a_second_ctrl_c_stops_at_once(whole: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    started = Started(tmp_path / "said.txt", slow_updates, new_run(folder), tmp_path / "marker")
+    started.wait_for((tmp_path / "marker").exists)
+    started.send(signal.SIGINT)
+    started.wait_for(lambda: "again stops at once" in started.words())
+    started.send(signal.SIGINT)
+    assert started.status(PATIENCE / 2) == 130
+    assert "Traceback" not in started.words()
+    assert f"The agent is in {folder / 'last'}" in started.words()
+    assert load_agent(folder / "last")[1].training["updates"] == 2
+    goes_on(folder, whole)
+
+
+def small_disk(arguments: list[str], size: int, update: int | None = None) -> int:
+    """Train where no file may be larger than `size` bytes; with `update`, than the log before it and as much again."""
+    advance = train.Trainer.advance
+
+    def limited(trainer: train.Trainer) -> dict[str, float]:
+        if trainer.updates + 1 == update:
+            log = Path(arguments[arguments.index("--out") + 1]) / "log.jsonl"
+            resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + size, resource.RLIM_INFINITY))
+        return advance(trainer)
+
+    if update is None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    set_method("advance", limited)
+    return train.main(arguments)
+
+
+def test_a_full_disk_in_a_save_loses_nothing_that_was_saved(whole: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    limit = whole["sizes"]["checkpoint-000006"] - 1  # checkpoints grow with the pool, and the last is too large
+    started = Started(tmp_path / "said.txt", small_disk, new_run(folder), limit)
+    assert started.status() == 1
+    words = started.words()
+    assert "Traceback" not in words
+    assert "File too large" in words
+    assert f"{folder}/.checkpoint-000006" in words
+    assert f"The agent is in {folder / 'last'}" in words
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+    assert os.readlink(folder / "last") == "checkpoint-000005"
+    for checkpoint in folder.glob("checkpoint-*"):
+        load_state(checkpoint)
+    goes_on(folder, whole)
+
+
+@pytest.mark.parametrize("room", [0, 30])
+def test_a_full_disk_in_the_log_loses_nothing_that_was_saved(room: int, whole: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    started = Started(tmp_path / "said.txt", small_disk, new_run(folder), room, 4)
+    assert started.status() == 1
+    assert "File too large" in started.words()
+    assert "Traceback" not in started.words()
+    assert os.readlink(folder / "last") == "checkpoint-000003"
+    goes_on(folder, whole)
+
+
+def test_a_full_disk_at_the_start_leaves_nothing(tmp_path: Path) -> None:
+    started = Started(tmp_path / "said.txt", small_disk, new_run(tmp_path / "run"), 100)
+    assert started.status() == 2
+    assert "error: [Errno 27] File too large" in started.words()
+    assert not list((tmp_path / "run").iterdir())
+
+
+def unprivileged(arguments: list[str]) -> int:
+    """Train as one who may write only where folders say so."""
+    without_privileges()
+    return train.main(arguments)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="gives up the privileges of root in the way of Linux")
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_folder_that_may_not_be_written_is_named(begun: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    if begun:
+        run(small(out=folder, updates=2), stop_after=1)
+    else:
+        folder.mkdir()
+    files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    folder.chmod(0o555)
+    started = Started(tmp_path / "said.txt", unprivileged, resumed(folder) if begun else new_run(folder))
+    assert started.status() == 2
+    folder.chmod(0o755)
+    assert "Permission denied: " in started.words()
+    assert f"'{folder}/" in started.words()
+    assert "Traceback" not in started.words()
+    assert files == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def broken_numbers(arguments: list[str], where: str) -> int:
+    """Train; in the fourth update a number stops being one."""
+    play, prepare = train.Trainer.play, train.Trainer.prepare
+
+    def break_weights(trainer: train.Trainer) -> list[train.Rollout]:
+        if trainer.updates == 3 and where == "actor":
+            trainer.network.actor[0].get_parameter("weight").data[1, 1] = torch.nan
+        return play(trainer)
+
+    def break_batch(trainer: train.Trainer, played: list[train.Rollout]) -> Any:
+        columns, metrics = prepare(trainer, played)
+        if trainer.updates == 3 and where == "advantage":
+            columns["advantage"][7] = torch.inf
+        if trainer.updates == 3 and where == "critic":
+            trainer.network.critic[0].get_parameter("bias").data[2] = torch.nan
+        if trainer.updates == 3 and where == "step":
+            trainer.optimizer.param_groups[0]["lr"] = 1e38
+        return columns, metrics
+
+    set_method("play", break_weights)
+    set_method("prepare", break_batch)
+    return train.main(arguments)
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("actor", ["while playing", " of 22 decisions; weights that are not finite: actor.0.weight"]),
+        ("critic", ["update 4: the loss is nan", "not finite: critic.0.bias", "decisions of process 0: advantage -"]),
+        ("advantage", ["update 4: the loss is", "to inf (1 not finite), target", "(0 not finite)", "finite: none"]),
+        ("step", ["update 4: ", "weights that are not finite"]),
+    ],
+)
+def test_numbers_that_are_not_finite_end_the_run_and_keep_the_last_good_checkpoint(
+    where: str, told: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    started = Started(tmp_path / "said.txt", broken_numbers, new_run(folder), where)
+    assert started.status() == 1
+    words = started.words()
+    assert all(text in words for text in ["error: ", *told]), words
+    assert "Traceback" not in words
+    assert f"The agent is in {folder / 'last'}" in words
+    assert len(logged(folder)) == 3
+    network, card = load_agent(folder / "last")
+    assert card.training["updates"] == 3
+    assert all(weight.isfinite().all() for weight in network.parameters())
+
+
+def test_a_run_at_work_is_left_alone(whole: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    at_work = Started(tmp_path / "said.txt", slow_updates, new_run(folder), tmp_path / "marker")
+    at_work.wait_for((tmp_path / "marker").exists)
+    files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    second = Started(tmp_path / "second.txt", train.main, resumed(folder))
+    assert second.status() == 2
+    assert f"another process is training in {folder}" in second.words()
+    assert files == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    at_work.send(signal.SIGKILL)
+    at_work.status()
+    goes_on(folder, whole)
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Why train.py does not begin with these arguments."""
+    assert train.main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Path:
+    """The folder of a run of four updates that was stopped after two."""
+    run(small(out=tmp_path / "run"), stop_after=2)
+    return tmp_path / "run"
+
+
+def test_a_resumed_run_keeps_its_settings(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused([*resumed(begun), *flags(games=7, clip=0.3, threads=1)], capsys)
+    assert f"resume={begun} goes on with the run's own settings; leave out clip, games\n" in said
+    assert "leave out seed" in refused([*resumed(begun), *flags(seed=3)], capsys)
+    assert "leave out out" in refused([*resumed(begun), *flags(out=begun)], capsys)
+    done = train.open_run(train.Config(resume=begun, final_deals=9, threads=2))
+    done.folder.close()
+    assert (done.trainer.config.final_deals, done.trainer.config.games) == (9, 64)
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: "", "is not a run that can be resumed: config.json: JSONDecodeError"),
+        (lambda text: text[: len(text) // 2], "is not a run that can be resumed: config.json: JSONDecodeError"),
+        (lambda text: "{}", "is not a run that can be resumed: config.json: KeyError: 'config'"),
+        (lambda text: "[1]", "is not a run that can be resumed: config.json: TypeError"),
+        (lambda text: text.replace('"games"', '"deals"'), "made by another version: settings deals, games differ"),
+        (lambda text: text.replace('"games": 64', '"games": 0'), "cannot be resumed: games=0 is out of range"),
+        (lambda text: text.replace('"games": 64', '"games": "x"'), "cannot be resumed: games='x'"),
+        (lambda text: text.replace('"games": 64', '"games": 63'), "is not one of this run: its games is 64"),
+        (lambda text: text.replace('"rules": 1', '"rules": 99'), "begun under rules version 99; this is version"),
+        (lambda text: text.replace('"observation": 1', '"observation": 0'), "begun under observation version 0"),
+    ],
+)
+def test_a_damaged_or_foreign_configuration_is_refused(
+    change: Callable[[str], str], message: str, begun: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = begun / "config.json"
+    text = path.read_text()
+    path.write_text(change(text))
+    assert path.read_text() != text
+    said = refused(resumed(begun), capsys)
+    assert message in said
+    assert str(begun) in said
+
+
+def test_a_place_that_is_taken_is_refused(begun: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"holds a run already; --resume {begun} goes on with it" in refused(flags(out=begun), capsys)
+    assert "no run to resume in" in refused(resumed(tmp_path / "elsewhere"), capsys)
+    (tmp_path / "file").touch()
+    assert "is a file; --out takes the folder of the run" in refused(flags(out=tmp_path / "file"), capsys)
+    (begun / "config.json").unlink()
+    assert f"{begun}/log.jsonl is left of another run" in refused(flags(out=begun), capsys)
+    assert "config.json is missing" in refused(resumed(begun), capsys)
+
+
+def test_what_is_wrong_is_said_before_anything_is_trained(
+    begun: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fresh = flags(out=tmp_path / "new", hidden=32, device="cpu", threads=1)
+    agent = begun / "last"
+    for settings, message in (
+        ({"start": tmp_path / "none"}, f"start={tmp_path}/none: no agent in {tmp_path}/none: agent.json is missing"),
+        ({"start": agent, "hidden": 31}, f"start={agent}: its network (hidden (32,)"),
+        ({"start": agent / "weights.safetensors"}, "is a file; an agent is a folder"),
+        ({"against": "hihgest"}, "unknown policy 'hihgest' (did you mean 'highest'?)"),
+        ({"against": f"checkpoint:{agent}", "players": 3}, f"against=checkpoint:{agent}: "),
+        ({"against": f"checkpoint:{tmp_path}/none"}, "no agent in"),
+        ({"specialists": tmp_path / "none"}, "specialists: no agent in"),
+        ({"specialists": agent, "players": 3}, f"specialists: {agent} was trained for cucumber, 4 players"),
+        ({"players": 9}, "players=9 is out of range"),
+        ({"rules": "cucmber"}, "did you mean 'cucumber'"),
+        ({"device": "nonsense"}, "device='nonsense' cannot be used here"),
+        ({"gae_lambda": 1.5}, "gae_lambda=1.5 is out of range; allowed: 0 to 1"),
+    ):
+        assert message in refused([*fresh, *flags(**settings)], capsys), settings
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("words", [["--updates", "many"], ["--pool", "all"], ["--episode", "game"], ["--gaems", "3"]])
+def test_words_that_are_no_values_are_refused_by_name(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        train.main(words)
+    assert stopped.value.code == 2
+    said = "".join(capsys.readouterr())
+    assert words[0] in said
+
+
+def test_help_explains_every_setting(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as stopped:
+        train.main(["--help"])
+    assert stopped.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in train.Config.__dataclass_fields__:
+        flag = f"--{name.replace('_', '-')}"
+        at = next(number for number, line in enumerate(lines) if f"{flag} " in line or f"{flag}," in line)
+        explained = " ".join(lines[at : at + 2]).replace(flag, "")
+        assert sum(word.isalpha() for word in explained.split()) >= 3, explained
+
+
+def test_the_last_lines_are_plain_and_lead_on(whole: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / ("a folder whose name is long enough that a terminal of eighty columns would fold it" * 2)
+    words = finished(folder, new_run(folder))
+    assert "\x1b" not in words
+    agent, *ways = words.splitlines()[-4:]
+    assert agent == f"The agent is in {folder}/last; the best one seen on the way in {folder}/best."
+    assert [way.split()[0] for way in ways] == ["evaluate", "play", "resume"]
+    for way in ways:
+        assert (ROOT / way.split()[3]).is_file(), f"{way} names a script"
+        assert str(folder) in way
+
+
+@pytest.mark.long
+def test_train_py_as_a_command(tmp_path: Path) -> None:
+    """In a process from nothing: killed, resumed in a pipe, and the same as without."""
+    command = [sys.executable, "-W", "error", str(ROOT / "train.py")]
+    settings = new_run(tmp_path / "whole", updates=12)
+    subprocess.run([*command, *settings], check=True, capture_output=True, timeout=PATIENCE, cwd=ROOT)
+    folder = tmp_path / "parts"
+    process = subprocess.Popen([*command, *new_run(folder, updates=12)], stderr=subprocess.DEVNULL, cwd=ROOT)
+    try:
+        for _ in until(PATIENCE):
+            if len(logged(folder)) >= 3:
+                break
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+    done = subprocess.run([*command, *resumed(folder)], capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == f"  resume     uv run train.py --resume {folder}"
+    assert outcome(folder) == outcome(tmp_path / "whole")
+    json.loads((folder / "report.json").read_text())

@@ -9,20 +9,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from training import coarse, equal, network, small, weights
 
 import train
 from agents.network import ActorCritic, blend
-from training import coarse, network, small
 
 Batch = dict[str, Tensor]
-
-
-def weights(player: torch.nn.Module) -> list[Tensor]:
-    return [weight.detach().clone() for weight in player.parameters()]
-
-
-def equal(one: list[Tensor], other: list[Tensor]) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def watch(trainer: train.Trainer) -> list[tuple[Batch, float]]:
@@ -30,9 +22,10 @@ def watch(trainer: train.Trainer) -> list[tuple[Batch, float]]:
     seen: list[tuple[Batch, float]] = []
     losses: Callable[..., Any] = trainer.losses
 
-    def watched(player: ActorCritic, batch: Batch, config: train.Config, pull: float) -> tuple[Tensor, Tensor]:
+    def watched(network: ActorCritic, batch: Batch, config: train.Config, pull: float) -> tuple[Tensor, Tensor]:
         seen.append((batch, pull))
-        return losses(player, batch, config, pull)
+        result: tuple[Tensor, Tensor] = losses(network, batch, config, pull)
+        return result
 
     trainer.losses = watched
     return seen
@@ -111,9 +104,9 @@ def test_advantages_are_normalised_at_each_table() -> None:
 
 def test_explained_variance_by_hand() -> None:
     trainer = train.Trainer(small(critic="own", gae_lambda=1.0))
-    with torch.no_grad():
-        trainer.network.critic[-1].weight.zero_()
-        trainer.network.critic[-1].bias.fill_(0.25)
+    weight, bias = list(trainer.network.critic.parameters())[-2:]
+    weight.data.zero_()
+    bias.data.fill_(0.25)
     batch, metrics = trainer.prepare(trainer.play())
     assert metrics["losses/explained_variance"] == pytest.approx(0, abs=1e-5)  # a constant explains nothing
     target = batch["target"].double().numpy()
@@ -130,7 +123,10 @@ def test_the_moving_average_by_hand() -> None:
         trainer.advance()
         history.append(weights(trainer.network))
     shares = [0.75**3, 0.25 * 0.75**2, 0.25 * 0.75, 0.25]
-    by_hand = [sum(share * tensor for share, tensor in zip(shares, column, strict=True)) for column in zip(*history, strict=True)]
+    by_hand = [
+        sum(share * tensor for share, tensor in zip(shares, column, strict=True))
+        for column in zip(*history, strict=True)
+    ]
     assert trainer.average is trainer.agent is trainer.policy().network
     for mine, expected in zip(weights(trainer.average), by_hand, strict=True):
         torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-7)
@@ -249,10 +245,9 @@ def test_a_loss_that_is_not_finite_stops_with_a_description() -> None:
     batch["advantage"][3] = float("nan")
     before = weights(trainer.network)
     with pytest.raises(FloatingPointError, match=r"update 1: the loss is nan.*advantage nan.*\(1 not finite\)"):
-        trainer.learn({name: column for name, column in batch.items()})
+        trainer.learn(batch)
     assert equal(weights(trainer.network), before)
-    with torch.no_grad():
-        trainer.network.actor[0].bias[0] = float("inf")
+    list(trainer.network.actor.parameters())[1].data[0] = float("inf")
     batch["advantage"][3] = 0.0
     with pytest.raises(FloatingPointError, match=r"weights that are not finite: actor\.0\.bias"):
         trainer.learn(batch)

@@ -55,11 +55,27 @@ def network(table: SelfPlay | None = None, *, hidden: tuple[int, ...] = (16,), e
 
 @torch.no_grad()
 def coarse(player: ActorCritic) -> None:
-    """Give the actor weights of so few bits that no sum in it is ever rounded, whatever its order (fp32 accumulates)."""
+    """Give the actor weights of so few bits that no sum in it is rounded, whatever its order."""
     draw = torch.Generator().manual_seed(1)
     for layer in player.actor:
         if isinstance(layer, torch.nn.Linear):
             layer.weight.copy_(torch.randint(-2, 3, layer.weight.shape, generator=draw) / 4)
+
+
+@torch.no_grad()
+def sharpen(player: ActorCritic, factor: float) -> None:
+    """Multiply the logits, which are near 0 in a new network."""
+    list(player.actor.parameters())[-2].mul_(factor)
+
+
+def weights(module: torch.nn.Module) -> list[torch.Tensor]:
+    """Copies of all weights."""
+    return [weight.detach().clone() for weight in module.parameters()]
+
+
+def equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    """Whether two lists of weights are the same to the last bit."""
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def played(

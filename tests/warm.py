@@ -1,4 +1,4 @@
-"""Imported by the process that runs are forked from: loads what a run imports and compiles, so that each starts at once.
+"""Imported by the process that runs are forked from: loads what they import and compile, so that each starts at once.
 
 No gradient is taken and no group joined, as a fork could not go on with the threads of those.
 """

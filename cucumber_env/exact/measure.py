@@ -153,7 +153,7 @@ def best_response(
         raise ValueError(f"seat={seat!r} is out of range; allowed: 0 (leads the first trick) or 1")
     tree = build(check_rules(rules))
     policy = make(policy)
-    tables = [level.slots().astype(np.float32) for level in tree.levels[:-1]]
+    tables = [level.uniform() for level in tree.levels[:-1]]
     best, _ = Evaluation(tree, ask(tree, policy, batch), record=(int(seat), tables)).run()
     return Tabular(tree, tables, name=f"best response to {policy.name}"), best[seat]
 

@@ -31,8 +31,8 @@ class Tabular(Policy):
 
     Args:
         tree: The public tree.
-        tables: By depth, float32 ``[N, M, K]``: weights of the slots at every node and hand, proportional to
-            probabilities. Where a hand cannot be held they mean nothing.
+        tables: By depth, float32 ``[N, M, K]``: the probability of each slot at every node and hand; zeros where a
+            hand cannot be held.
         name: Text by which reports call it.
         facts: What is known about the policy, JSON-friendly.
     """
@@ -81,12 +81,16 @@ class Tabular(Policy):
         return nodes
 
     def _check(self, turns: Turns) -> None:
-        here, there = round_fields(self.tree.rules), round_fields(turns.rules)
-        if turns.num_players != 2 or here != there:
-            different = ", ".join(f"{field}={here[field]!r} (here {there[field]!r})" for field in here)
-            raise ValueError(
-                f"{self.name} plays rounds of 2 players (here {turns.num_players}) under rules with {different}"
-            )
+        mine, theirs = round_fields(self.tree.rules), round_fields(turns.rules)
+        if turns.num_players == 2 and mine == theirs:
+            return
+        different = [
+            f"{field}={mine[field]!r} (here {theirs[field]!r})" for field in mine if mine[field] != theirs[field]
+        ]
+        raise ValueError(
+            f"{self.name} plays at tables of 2 players (here {turns.num_players}) under "
+            f"{', '.join(different) or 'the same rules'}"
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a file, which appears whole or not at all."""
@@ -119,7 +123,7 @@ class Tabular(Policy):
         if version != SOLUTION_VERSION:
             raise ValueError(f"{path} is a solution of version {version}; this program reads {SOLUTION_VERSION}")
         tree = build(check_rules(Rules.from_json(rules)))
-        tables = [level.slots().astype(np.float32) for level in tree.levels[:-1]]
+        tables = [level.uniform() for level in tree.levels[:-1]]
         for depth, (table, decisions) in enumerate(zip(tables, _decisions(tree), strict=True)):
             table[decisions] = _checked(path, arrays.get(f"level_{depth}"), table[decisions])
         return cls(tree, tables, name=f"exact:{path}", facts=facts)

@@ -1,9 +1,9 @@
 """The public tree of one round for two players: what both of them see, in compact arrays.
 
 A node is a public state: the cards played so far. All that is private, the hands, is carried in vectors over the
-nodes (`cucumber_env.exact.passes`), so a round of 4 cards with its tens of millions of information states takes
-5 million nodes at most. The tree ends before the last trick, which is forced. The rules are the kernel's: it is asked
-for the legal cards of every hand, for the state after every play and for the penalties of the last trick.
+nodes (`cucumber_env.exact.passes`), so a round of 4 cards with its 15 million information states takes 2 million
+nodes. The tree ends before the last trick, which is forced. The rules are the kernel's: it is asked for the legal
+cards of every hand, for the state after every play and for the penalties of the last trick.
 
 Seat 0 leads the first trick.
 """
@@ -85,6 +85,11 @@ class Level:
     def slots(self) -> np.ndarray:
         """uint8 ``[N, M, K]``: 1 where a slot may be played."""
         return self.legal[..., None] >> np.arange(self.hands.cards, dtype=np.uint8) & 1
+
+    def uniform(self) -> np.ndarray:
+        """float32 ``[N, M, K]``: the same probability for all slots that may be played; zeros for hands without any."""
+        slots = self.slots().astype(np.float32)
+        return slots / np.maximum(slots.sum(axis=2, keepdims=True), 1)
 
     @property
     def links(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
