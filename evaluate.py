@@ -128,12 +128,12 @@ _OVERRIDES: list[Any] = [
 
 @dataclasses.dataclass
 class Round(dataclasses.make_dataclass("Overrides", _OVERRIDES)):  # type: ignore[misc]
-    """A round of two under any rules, looked at exactly; base of commands."""
+    """A round under any rules, looked at exactly; base of commands."""
 
     rules: str = "three_card"
     """Rules: a preset, with changes after commas; each field that matters is an option of its own, too."""
     players: int = 2
-    """Seats at the table; exact play is for 2."""
+    """Seats at the table."""
     json: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write everything as JSON to this file, or with `-` to stdout in place of the table."""
 
@@ -143,26 +143,29 @@ class Round(dataclasses.make_dataclass("Overrides", _OVERRIDES)):  # type: ignor
         Raises:
             ValueError, TypeError: what is wrong with which argument.
         """
-        if self.players != 2:
-            raise ValueError(f"players={self.players} is out of range; allowed: 2, which is what exact play is for")
         check_file("json", self.json)
         overrides = {field: getattr(self, field) for field in (*exact.ROUND_FIELDS, "first_leader")}
         changes = [f"{field}={value}" for field, value in overrides.items() if value is not None]
-        return exact.check_rules(",".join([self.rules, *changes]))
+        return exact.check_rules(",".join([self.rules, *changes]), self.players)
 
-    def report(self, rules: Rules, report: exact.Report, **facts: Any) -> None:
+    def report(self, rules: Rules, report: exact.Report | exact.Deviation, **facts: Any) -> None:
         """Show what was found and write it where it is wanted."""
         if self.json != "-":
-            print(f"{rules}, a round of 2 players; points, exact; seat 0 leads the first trick\n")
+            print(f"{rules}, a round of {self.players} players; points, exact; seat 0 leads the first trick\n")
             show(exact_table(report))
+            if isinstance(report, exact.Deviation):
+                print(f"\n{exact.CLAIM}")
         if self.json is not None:
             named = {"command": type(self).__name__.lower(), "versions": versions(), "rules": rules.to_dict()}
-            write_json(self.json, {**named, "num_players": 2, **facts, **report.to_dict()})
+            write_json(self.json, {**named, "num_players": self.players, **facts, **report.to_dict()})
 
 
 @dataclasses.dataclass
 class Exploitability(Round):
-    """What a policy is worth against itself in a round of two, and what best responses win against it; exact."""
+    """What a policy is worth against itself in a round, and what best responses win against it; exact.
+
+    With more than two players: what each seat alone gains by deviating; no equilibrium is claimed.
+    """
 
     policy: Annotated[str, Positional, arg(metavar="POLICY", help_behavior_hint="")] = MISSING
     """Name of a policy, such as `highest` or `checkpoint:runs/demo/best`."""
@@ -176,11 +179,17 @@ class Exploitability(Round):
         try:
             with progress_bar() as bar:
                 task = bar.add_task("asking", total=1.0)
-                report = exact.exploitability(rules, policy, progress=lambda done: bar.update(task, completed=done))
+                report = self.measure(rules, policy, lambda done: bar.update(task, completed=done))
         except (ValueError, TypeError) as error:
             return fail(error, 1)
         self.report(rules, report, policy=self.policy)
         return 0
+
+    def measure(self, rules: Rules, policy: Policy, progress: exact.Progress) -> exact.Report | exact.Deviation:
+        """The measure for so many players."""
+        if self.players == 2:
+            return exact.exploitability(rules, policy, progress=progress)
+        return exact.deviation(rules, policy, self.players, progress=progress)
 
 
 @dataclasses.dataclass
@@ -202,6 +211,8 @@ class Solve(Round):
 
     def run(self) -> int:
         """Check, solve, write, report; returns the exit code."""
+        if self.players != 2:
+            raise ValueError(f"players={self.players} is out of range; allowed: 2, for whom games are solved")
         rules = self.checked_rules()
         check_file("out", self.out)
         with progress_bar() as bar:
@@ -223,17 +234,18 @@ class Solve(Round):
         return 0
 
 
-def exact_table(report: exact.Report) -> arena.Table:
+def exact_table(report: exact.Report | exact.Deviation) -> arena.Table:
     """An exact report, a row for each seat."""
     rows = [
         [f"seat {seat}", f"{report.values[seat]:+.5f}", f"{report.best_response[seat]:+.5f}", f"{gain:.5f}"]
         for seat, gain in enumerate(report.gains)
     ]
-    title = (
-        f"NashConv {report.nash_conv:.5f} ({report.decisions:,} decisions among {report.information_states:,} "
-        f"information states, {report.seconds:.1f} s)"
+    size = (
+        f"({report.decisions:,} decisions among {report.information_states:,} information states, "
+        f"{report.seconds:.1f} s)"
     )
-    return arena.Table(title, ["", "against itself", "best response", "gain"], rows)
+    found = f"NashConv {report.nash_conv:.5f}" if isinstance(report, exact.Report) else "One seat deviates"
+    return arena.Table(f"{found} {size}", ["", "against itself", "best response", "gain"], rows)
 
 
 def progress_bar() -> Progress:

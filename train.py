@@ -252,7 +252,8 @@ class Trainer:
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate, eps=1e-5)
         self.average = copy.deepcopy(self.network) if config.average else None
         self.snapshot = copy.deepcopy(self.network) if config.magnet == "snapshot" else None
-        self.opponents = Opponents(pool=config.pool, share=config.pool_share, fixed=self.fixed_opponent())
+        share, names = (config.pool_share, config.rivals) if config.against is None else (1.0, (config.against,))
+        self.opponents = Opponents(pool=config.pool, share=share, rivals=tuple(map(self.rival, names)))
         report.load_specialists(config.specialists, self.places, config.episode)  # now rather than when they are needed
         self.losses = torch.compile(losses, dynamic=True) if config.compile else losses
         self.clock = Clock()
@@ -280,17 +281,15 @@ class Trainer:
         network.bf16 = config.precision == "bf16" or (config.precision == "auto" and fast_bf16(self.device))
         return network.to(self.device)
 
-    def fixed_opponent(self) -> Policy | None:
-        """The policy that training is against, if it is; it has answered a turn at each table."""
-        if self.config.against is None:
-            return None
-        policy = make(self.config.against)
+    def rival(self, name: str) -> Policy:
+        """An opponent by name, which has answered a turn at each table."""
+        policy = make(name)
         for place in self.places:
             place.face.reset()
             try:
                 policy.act(place.face.turns(np.arange(1)))
             except ValueError as error:
-                raise ValueError(f"against={self.config.against}: {error}") from error
+                raise ValueError(f"{name} cannot play at every table of this run: {error}") from error
         return policy
 
     @property
@@ -666,7 +665,7 @@ def resumed(given: Config) -> Run:
         raise ValueError(f"resume={folder.path} goes on with the run's own settings; leave out {', '.join(refused)}")
     config = Config(**(saved | {name: getattr(given, name) for name in changed}))
     try:
-        config.hidden, config.out = tuple(config.hidden), folder.path
+        config.hidden, config.rivals, config.out = tuple(config.hidden), tuple(config.rivals), folder.path
         config.start = None if folder.checkpoints() else config.start and Path(config.start)
         config.specialists = tuple(map(Path, config.specialists))
         run = Run(Trainer(config), folder)

@@ -78,11 +78,13 @@ class Config:
     average: float = 0.0
     """Decay per update of a moving average of weights, which is then the agent that is saved and measured; 0: none."""
     pool: Literal["none", "uniform", "prioritised"] = "none"
-    """Past selves as opponents: none, all alike, or those more often that are hard to beat."""
+    """Past selves as opponents: none, all alike, or of more than four those more often that are hard to beat."""
     pool_size: int = 16
     """Past selves taken over the run, evenly spaced."""
     pool_share: float = 0.25
-    """Share of games with one learner among past selves."""
+    """Share of games with one learner among past selves or rivals."""
+    rivals: tuple[str, ...] = ()
+    """Policies by name that are met like past selves."""
     against: str | None = None
     """A policy by name that plays all other seats: what is trained is a best response to it."""
     start: Path | None = None
@@ -140,8 +142,8 @@ class Config:
             raise ValueError(f"hidden={self.hidden} is out of range; allowed: one or more widths of 1 and more")
         if self.magnet == "average" and not self.average:
             raise ValueError("magnet='average' needs the moving average of weights; set average, such as 0.9")
-        if self.against is not None and self.pool != "none":
-            raise ValueError(f"against={self.against!r} and pool={self.pool!r} both name opponents; set one of them")
+        if self.against is not None and (self.pool != "none" or self.rivals):
+            raise ValueError(f"against={self.against!r} is the only opponent; leave out pool and rivals")
         if self.final_seed == SELECTION_DEALS:
             raise ValueError(f"final_seed={self.final_seed}: the best agent is chosen on those deals; allowed: others")
 

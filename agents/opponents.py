@@ -1,8 +1,8 @@
 """Who sits where while a network trains: itself at every seat, or at one seat among opponents.
 
-Opponents are past selves from a pool, or one fixed policy against which a best response is sought. Who sits where is
-settled before a game and does not change within it. It is drawn by (seed, update, table), so that all processes
-of a run, and a run that is resumed, agree on it.
+Opponents are past selves from a pool, and policies by name; with one policy alone, in all games, what is trained is a
+best response to it. Who sits where is settled before a game and does not change within it. It is drawn by (seed,
+update, table), so that all processes of a run, and a run that is resumed, agree on it.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Opponents:
     Attributes:
         pool: ``"none"``, ``"uniform"`` or ``"prioritised"``: drawn by (1 − share of games won against it)², so that
             members that are hard to beat are met more often (prioritised fictitious self-play, Vinyals et al. 2019).
-        share: Share of games at which the learner has one seat and an opponent all others; 1 for a fixed one.
-        fixed: A policy that is the only opponent, or None.
+        share: Share of games at which the learner has one seat and an opponent all others.
+        rivals: Policies that every update meets beside members of the pool.
         members: Past selves.
         games, wins: Records against the members, in games with fading weights; a win is a return above zero, a
             return of zero is half of one.
@@ -81,7 +81,7 @@ class Opponents:
 
     pool: str = "none"
     share: float = 0.25
-    fixed: Policy | None = None
+    rivals: tuple[Policy, ...] = ()
     members: list[ActorCritic] = field(default_factory=list)
     games: list[float] = field(default_factory=list)
     wins: list[float] = field(default_factory=list)
@@ -103,28 +103,28 @@ class Opponents:
 
     def meet(self, *, seed: int, update: int) -> list[int]:
         """The members that an update meets."""
-        if self.fixed is not None or self.pool == "none" or not self.members:
+        if self.pool == "none" or not self.members:
             return []
         draw = np.random.default_rng([seed, update, _CHOICE])
         count = min(AT_ONCE, len(self.members))
         return sorted(draw.choice(len(self.members), size=count, replace=False, p=self.chances()).tolist())
 
     def lineup(self, network: ActorCritic, met: list[int], games: int, seats: int, draw: np.random.Generator) -> Lineup:
-        """Who plays some games of an update that meets the members `met`."""
+        """Who plays some games of an update that meets the members `met`, then the rivals."""
         others: list[ActorCritic | Policy] = [self.members[member] for member in met]
-        others = [self.fixed] if self.fixed is not None else others
+        others += self.rivals
         if not others:
             return everywhere(network, games, seats)
         opponent = draw.integers(1, len(others) + 1, size=games)
-        opponent[draw.random(games) >= (1.0 if self.fixed is not None else self.share)] = 0
+        opponent[draw.random(games) >= self.share] = 0
         learner = draw.integers(seats, size=games)
         seated = np.repeat(opponent[:, None], seats, axis=1)
         seated[np.arange(games), learner] = 0
         return Lineup((network, *others), seated)
 
     def record(self, met: list[int], scores: np.ndarray) -> None:
-        """Add the games and wins of an update, ``[len(met), 2]``, to the records of the members it met."""
-        for member, (games, wins) in zip(met, scores.tolist(), strict=True):
+        """Add the games and wins of an update to the records of the members it met, the first rows of `scores`."""
+        for member, (games, wins) in zip(met, scores[: len(met)].tolist(), strict=True):
             self.games[member] = FADE * self.games[member] + games
             self.wins[member] = FADE * self.wins[member] + wins
 

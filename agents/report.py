@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -130,15 +131,16 @@ def closing(
 
 def going_on(folder: Path, places: Sequence[Place], episode: str, console: Console) -> None:
     """Where the agent is, and how to evaluate, play against and resume it."""
+    resume = f"uv run train.py --resume {shlex.quote(str(folder))}"
     if not (folder / "last").exists():
-        _say(console, f"No agent has been saved yet; begin again with uv run train.py --resume {folder}")
+        _say(console, f"No agent has been saved yet; begin again with {resume}")
         return
-    agent, table = f"checkpoint:{folder / 'last'}", places[0].table
-    where = f'--rules "{table.rules}" --players {table.players}'
+    agent, table = shlex.quote(f"checkpoint:{folder / 'last'}"), places[0].table
+    where = f"--rules {shlex.quote(str(table.rules))} --players {table.players}"
     _say(console, f"The agent is in {folder / 'last'}; the best one seen on the way in {folder / 'best'}.")
     _say(console, f"  evaluate   uv run evaluate.py arena {agent} highest careful {where} --episode {episode}")
     _say(console, f"  play       uv run play.py {agent} {where}")
-    _say(console, f"  resume     uv run train.py --resume {folder}")
+    _say(console, f"  resume     {resume}")
 
 
 def failure(error: BaseException) -> None:

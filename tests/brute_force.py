@@ -1,8 +1,8 @@
-"""Exact play of tiny rounds for two by brute force: every deal and every history, with the rules of the naive game.
+"""Exact play of tiny rounds by brute force: every deal and every history, with the rules of the naive game.
 
 The independent witness of `cucumber_env.exact`: dicts and recursion, nothing compiled, nothing from `cucumber_env`.
 Cards are told apart while dealing, so every deal is equally likely. Seat 0 leads the first trick. An information state
-is ``(seat, hand, plays)``: the ranks still held, and the ranks played by both seats in order.
+is ``(seat, hand, plays)``: the ranks still held, and the ranks played by all seats in order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Strategy = Callable[[State, list[int]], dict[int, float]]
 class History:
     """One deal and the plays so far; `turn` is None once the last trick is complete."""
 
-    hands: tuple[tuple[int, ...], tuple[int, ...]]
+    hands: tuple[tuple[int, ...], ...]
     plays: tuple[int, ...]
     trick: tuple[tuple[int, int], ...]
     turn: int | None
@@ -37,16 +37,22 @@ class History:
 
 
 class BruteForce:
-    """All of a round for two under `rules` (a `Rules` or anything with its fields)."""
+    """All of a round for `players` under `rules` (a `Rules` or anything with its fields)."""
 
-    def __init__(self, rules: Any) -> None:
-        self.rules = rules
-        self.deals: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+    def __init__(self, rules: Any, players: int = 2) -> None:
+        self.rules, self.players = rules, players
+        self.last = players * (rules.hand_size - 1)
+        self.deals: Counter[tuple[tuple[int, ...], ...]] = Counter()
         deck = [(reference.RANKS.index(letter), copy) for letter in rules.ranks for copy in range(rules.copies)]
-        for first in combinations(deck, rules.hand_size):
-            rest = [card for card in deck if card not in first]
-            for second in combinations(rest, rules.hand_size):
-                self.deals[(_ranks(first), _ranks(second))] += 1
+        self._deal((), deck)
+
+    def _deal(self, hands: tuple[tuple[int, ...], ...], deck: list[tuple[int, int]]) -> None:
+        """Count all deals of `deck` to the seats that have no hand yet."""
+        if len(hands) == self.players:
+            self.deals[hands] += 1
+            return
+        for hand in combinations(deck, self.rules.hand_size):
+            self._deal((*hands, _ranks(hand)), [card for card in deck if card not in hand])
 
     def starts(self) -> list[tuple[History, float]]:
         """Every deal with its probability."""
@@ -65,17 +71,18 @@ class BruteForce:
         held.remove(rank)
         hands[seat] = tuple(held)
         trick = (*history.trick, (seat, rank))
-        turn: int | None = 1 - seat
-        if len(trick) == 2:
+        turn: int | None = (seat + 1) % self.players
+        if len(trick) == self.players:
             over = not any(hands)
             turn = None if over else reference.take_trick(self.rules, list(trick))
             trick = trick if over else ()
-        return History((hands[0], hands[1]), (*history.plays, rank), trick, turn)
+        return History(tuple(hands), (*history.plays, rank), trick, turn)
 
-    def utility(self, history: History) -> float:
-        """What seat 0 gains at the end: the penalty of seat 1 minus its own."""
+    def utility(self, history: History, seat: int) -> float:
+        """What `seat` gains at the end: the mean penalty of the others minus its own."""
         owed = reference.penalties(self.rules, list(history.trick))
-        return owed.get(1, 0) - owed.get(0, 0)
+        others = [owed.get(other, 0) for other in range(self.players) if other != seat]
+        return sum(others) / len(others) - owed.get(seat, 0)
 
     @cached_property
     def states(self) -> dict[State, list[int]]:
@@ -83,7 +90,7 @@ class BruteForce:
         found: dict[State, list[int]] = {}
 
         def visit(history: History) -> None:
-            if history.turn is None or len(history.plays) >= 2 * self.rules.hand_size - 2:
+            if history.turn is None or len(history.plays) >= self.last:
                 return
             found[history.state()] = self.legal(history)
             for rank in self.legal(history):
@@ -96,42 +103,41 @@ class BruteForce:
     def reached(self, strategy: Strategy) -> set[State]:
         """The information states before the last trick that seats reach when they play `strategy`.
 
-        What the opponent does is left open: only the seat's own plays and the cards count.
+        What the opponents do is left open: only the seat's own plays and the cards count.
         """
         found: set[State] = set()
 
-        def visit(history: History, shares: tuple[float, float]) -> None:
-            if history.turn is None or len(history.plays) >= 2 * self.rules.hand_size - 2:
+        def visit(history: History, shares: list[float]) -> None:
+            if history.turn is None or len(history.plays) >= self.last:
                 return
             if shares[history.turn] > 0:
                 found.add(history.state())
             for rank in self.legal(history):
                 own = list(shares)
                 own[history.turn] *= strategy(history.state(), self.legal(history)).get(rank, 0.0)
-                visit(self.play(history, rank), (own[0], own[1]))
+                visit(self.play(history, rank), own)
 
         for start, _ in self.starts():
-            visit(start, (1.0, 1.0))
+            visit(start, [1.0] * self.players)
         return found
 
-    def value(self, strategies: list[Strategy]) -> float:
-        """What seat 0 gains when each seat plays its strategy."""
+    def value(self, strategies: list[Strategy], seat: int = 0) -> float:
+        """What `seat` gains when each seat plays its strategy."""
 
         def expected(history: History) -> float:
             if history.turn is None:
-                return self.utility(history)
+                return self.utility(history, seat)
             answer = strategies[history.turn](history.state(), self.legal(history))
             return sum(share * expected(self.play(history, rank)) for rank, share in answer.items() if share > 0)
 
         return sum(chance * expected(start) for start, chance in self.starts())
 
     def best_response(self, seat: int, strategy: Strategy) -> float:
-        """What `seat` gains when it plays best against `strategy` in the other seat.
+        """What `seat` gains when it plays best against `strategy` in all other seats.
 
-        All histories that the seat cannot tell apart are gathered, weighted by what the deal and the opponent do, and
+        All histories that the seat cannot tell apart are gathered, weighted by what the deal and the others do, and
         get one card: the one that is best on their average.
         """
-        sign = 1 if seat == 0 else -1
         reaching: dict[State, list[tuple[History, float]]] = defaultdict(list)
 
         def gather(history: History, weight: float) -> None:
@@ -153,7 +159,7 @@ class BruteForce:
 
         def value(history: History) -> float:
             if history.turn is None:
-                return sign * self.utility(history)
+                return self.utility(history, seat)
             if history.turn == seat:
                 return value(self.play(history, choice(history.state())))
             shares = self._shares(history, seat, strategy)

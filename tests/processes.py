@@ -183,6 +183,11 @@ def without_privileges() -> None:
         assert ctypes.CDLL(None).capset(version, nothing) == 0
 
 
+def replace(owner: Any, name: str, value: Any) -> None:
+    """Put something in the place of a function, in a process that ends with it."""
+    setattr(owner, name, value)
+
+
 def digest(path: Path) -> str:
     """SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -203,6 +208,7 @@ def outcome(folder: Path) -> dict[str, Any]:
         "last": os.readlink(folder / "last"),
         "best": os.readlink(folder / "best"),
         "files": {path: digest(folder / path) for path in _safetensors(checkpoints)},
+        "counters": {path.name: _counters(path / "state.json") for path in checkpoints},
         "log": [{name: value for name, value in line.items() if name != "charts/SPS"} for line in log],
         "tables": json.loads((folder / "report.json").read_text())["tables"],
     }
@@ -212,6 +218,10 @@ def _safetensors(checkpoints: list[Path]) -> Iterator[str]:
     for folder in checkpoints:
         for name in ("weights.safetensors", "state.safetensors"):
             yield f"{folder.name}/{name}"
+
+
+def _counters(path: Path) -> dict[str, Any]:
+    return {name: value for name, value in json.loads(path.read_text()).items() if name != "seconds"}
 
 
 def logged(folder: Path) -> list[dict[str, float]]:

@@ -42,12 +42,27 @@ LAYERS: list[set[str]] = [
         "replay",
         "rewards",
     },
-    {"arena", "exact", "testing"},
+    {"arena", "exact", "openspiel", "testing"},
 ]
 """Parts of the package from the ground up: each imports from its own layer and those before it."""
 
 ALLOWED = {"numpy", "numba", "gymnasium", "pettingzoo", "cucumber_env"}
-HEAVY = ("torch", "matplotlib", "pygame", "pandas", "scipy.stats", "tyro", "rich", "tensorboard", "PIL", "agents")
+OPTIONAL = {"openspiel": {"pyspiel", "open_spiel"}}
+"""What else some parts import; nothing imports these parts, and importing them without says what to install."""
+
+HEAVY = (
+    "pyspiel",
+    "torch",
+    "matplotlib",
+    "pygame",
+    "pandas",
+    "scipy.stats",
+    "tyro",
+    "rich",
+    "tensorboard",
+    "PIL",
+    "agents",
+)
 
 
 def modules(folder: Path) -> list[Path]:
@@ -114,7 +129,10 @@ def test_no_imports_go_round_in_circles() -> None:
 def test_the_package_imports_its_dependencies_alone() -> None:
     for path in modules(PACKAGE):
         tops = {name.split(".")[0] for name in imports(path, running=False)}
-        assert tops <= ALLOWED | set(sys.stdlib_module_names), f"{name_of(path)} imports {tops}"
+        allowed = ALLOWED | OPTIONAL.get(str(part_of(name_of(path))), set())
+        assert tops <= allowed | set(sys.stdlib_module_names), f"{name_of(path)} imports {tops}"
+        others = {part_of(name) for name in imports(path)} - {part_of(name_of(path))}
+        assert not others & OPTIONAL.keys(), f"{name_of(path)} imports {others}"
 
 
 def test_nothing_imports_the_scripts_and_only_they_import_agents() -> None:
@@ -125,12 +143,19 @@ def test_nothing_imports_the_scripts_and_only_they_import_agents() -> None:
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    parts = [name_of(path) for path in modules(PACKAGE)]
+    parts = [name_of(path) for path in modules(PACKAGE) if part_of(name_of(path)) not in OPTIONAL]
     for names in (["cucumber_env"], parts):
         code = f"import sys, {', '.join(names)}\nprint(*(name for name in {HEAVY} if name in sys.modules))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == []
+
+
+def test_what_is_optional_says_what_to_install() -> None:
+    code = "import sys\nsys.modules['pyspiel'] = None\nimport cucumber_env.openspiel"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1
+    assert "ImportError: cucumber_env.openspiel needs OpenSpiel, which is not installed: pip install" in done.stderr
 
 
 def calls_njit(path: Path) -> bool:

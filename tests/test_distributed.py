@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from processes import PATIENCE, Started, finished, free_port, logged, new_run, outcome, resumed, until
+from processes import PATIENCE, Started, finished, free_port, logged, new_run, outcome, replace, resumed, until
 from training import small
 
 import train
@@ -96,14 +96,15 @@ def noted(arguments: list[str], folder: Path) -> int:
         return metrics
 
     sys.addaudithook(hook)
-    train.rollout = listening
-    train.Trainer.advance = noting
+    replace(train, "rollout", listening)
+    replace(train.Trainer, "advance", noting)
     return train.main(arguments)
 
 
 def parameters(trainer: train.Trainer) -> str:
     """A digest of all that must be equal in all processes."""
-    together = hashlib.sha256()
+    counters = {name: value for name, value in trainer.counters().items() if name != "seconds"}
+    together = hashlib.sha256(json.dumps(counters).encode())
     for name, tensor in sorted(trainer.state().items()):
         together.update(name.encode() + tensor.detach().numpy().tobytes())
     return together.hexdigest()
@@ -324,7 +325,7 @@ def unwritable(arguments: list[str]) -> int:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    train.save_agent = full
+    replace(train, "save_agent", full)
     return train.main(arguments)
 
 
@@ -336,7 +337,7 @@ def test_a_full_disk_ends_all_processes(tmp_path: Path) -> None:
 
 
 def torchrun(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
-    """Train as the documentation says, on loopback; every warning is an error."""
+    """Train as the documentation says, on loopback."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     environment = {
         **os.environ,
@@ -368,6 +369,7 @@ def test_torchrun_trains_the_same_agent(pair: tuple[Path, list[list[dict[str, An
 
 
 @pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the workers of torchrun")
 @pytest.mark.parametrize("kill", [False, True])
 def test_torchrun_is_stopped_and_goes_on(
     kill: bool, pair: tuple[Path, list[list[dict[str, Any]]]], tmp_path: Path
@@ -397,15 +399,15 @@ def test_two_processes_with_half_of_the_games_learn_as_one_with_all(tmp_path: Pa
     """Strength on the way, by evaluations on the same deals, within what these deals can tell."""
     changes: dict[str, Any] = {
         **{"updates": 40, "games": 1024, "hidden": 64, "minibatch": 2048, "average": 0, "pool": "none"},
-        **{"magnet": "uniform", "evaluate_every": 10, "evaluate_deals": 2000, "save_every": 40},
+        **{"magnet": "uniform", "evaluate_every": 5, "evaluate_deals": 2000, "save_every": 40},
     }
     curves = []
     for size in (1, 2):
         folder = tmp_path / f"run{size}"
         trained(size, folder, new_run(folder, **changes))
         curves.append([line for line in logged(folder) if "eval/penalty" in line])
-    assert curves[0][0]["eval/penalty"] - curves[0][-1]["eval/penalty"] > 0.3, "it learns"
+    assert curves[0][-1]["eval/penalty"] < 1.8, "it learns; `highest` itself pays 2.2"
     for alone, both in zip(*curves, strict=True):
         noise = np.hypot(alone["eval/half_width"], both["eval/half_width"])
-        assert abs(alone["eval/penalty"] - both["eval/penalty"]) < max(1.5 * noise, 0.15)
+        assert abs(alone["eval/penalty"] - both["eval/penalty"]) < noise
         assert abs(alone["losses/entropy"] - both["losses/entropy"]) < 0.1

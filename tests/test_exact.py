@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import BruteForce, State
+from arbitrary import Arbitrary, arbitrary
+from brute_force import BruteForce
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,41 +17,6 @@ from cucumber_env.exact import Report, best_response, exploitability
 from cucumber_env.exact import tree as trees
 from cucumber_env.policies import Policy, Turns, make
 from cucumber_env.rules import CHOICES, Rules
-from cucumber_env.state import NUM_RANKS
-
-
-def state_of(view: Any) -> State:
-    """What a view stands for in brute force."""
-    public = view["public"]
-    seats = [int(public["leaders"][play // 2]) ^ play % 2 for play in range(2 * public["trick"] + public["count"])]
-    plays = tuple(int(public["played"][seat, play // 2]) for play, seat in enumerate(seats))
-    hand = tuple(rank for rank in range(NUM_RANKS) for _ in range(int(view["hand"]) >> 4 * rank & 15))
-    return int(view["seat"]), hand, plays
-
-
-def arbitrary(state: State, legal: list[int]) -> dict[int, float]:
-    """Some distribution over the legal ranks, another at every information state; many probabilities are zero."""
-    weights = [max(0, zlib.crc32(repr((state, rank)).encode()) % 10 - 4) for rank in legal]
-    total = sum(weights)
-    return {rank: weight / total if total else 1 / len(legal) for rank, weight in zip(legal, weights, strict=True)}
-
-
-class Arbitrary(Policy):
-    """Plays `arbitrary`, notes what it was asked."""
-
-    name = "arbitrary"
-
-    def __init__(self) -> None:
-        self.asked: list[State] = []
-
-    def probabilities(self, turns: Turns) -> np.ndarray:
-        out = np.zeros(turns.mask.shape)
-        for row, view in enumerate(turns.views):
-            state = state_of(view)
-            self.asked.append(state)
-            for rank, share in arbitrary(state, np.flatnonzero(turns.mask[row]).tolist()).items():
-                out[row, rank] = share
-        return out
 
 
 def agrees_with_brute_force(rules: Rules) -> None:

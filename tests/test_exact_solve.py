@@ -239,7 +239,8 @@ def test_the_table_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["exploitability", "highest", "--players", "3"], "players=3 is out of range; allowed: 2"),
+        (["solve", "--players", "3"], "players=3 is out of range; allowed: 2"),
+        (["exploitability", "highest", "--players", "4"], "deal fewer cards or set fewer ranks"),
         (["exploitability", "highest", "--rules", "cucumber"], "deal fewer cards or set fewer ranks"),
         (["exploitability", "highest", "--follow", "maybe"], "follow='maybe'"),
         (["exploitability", "higest"], "did you mean 'highest'"),

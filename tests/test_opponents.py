@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from training import network, played, small
+from training import network, played, sharpen, small
 
 import train
 from agents.distributed import Group
@@ -212,7 +212,7 @@ def test_a_pool_takes_members_evenly_over_the_run(updates: int, size: int, membe
 
 
 def test_lineups_depend_on_seed_update_and_table_alone() -> None:
-    settings: dict[str, Any] = {"players": "2-3", "games": 200, "pool": "uniform", "pool_share": 0.5}
+    settings: dict[str, Any] = {"players": "2-3", "games": 200, "pool": "uniform", "pool_share": 0.5, "pool_size": 1}
     seats: dict[str, list[np.ndarray]] = {}
     runs: dict[str, dict[str, Any]] = {
         "one": {},
@@ -246,19 +246,21 @@ class Part(Group):
 @pytest.mark.parametrize("processes", [2, 3])
 def test_processes_share_the_games_and_lineups_of_one(processes: int) -> None:
     config = small(players="2-3", games=31, pool="uniform", pool_share=0.5)
-    whole = train.Trainer(config)
-    whole.opponents.remember(whole.network)
-    rollouts = whole.play()
     parts = []
-    for rank in range(processes):
-        trainer = train.Trainer(config, Part(rank, processes))
-        trainer.opponents.remember(trainer.network)
+    for rank, count in [(0, 1), *((rank, processes) for rank in range(processes))]:
+        trainer = train.Trainer(config, Part(rank, count))
+        for _ in range(8):  # of which an update meets four
+            sharpen(trainer.network, 1.5)
+            trainer.opponents.remember(trainer.network)
         parts.append(trainer.play())
+    rollouts = parts.pop(0)
     for number, rollout in enumerate(rollouts):
         mine = [part[number] for part in parts]
         np.testing.assert_array_equal(rollout.lineup.seats, np.concatenate([part.lineup.seats for part in mine]))
         np.testing.assert_array_equal(rollout.returns(), np.concatenate([part.returns() for part in mine]))
         assert rollout.turns == sum(part.turns for part in mine)
+        for part in mine:
+            assert [*map(content, rollout.lineup.players)] == [*map(content, part.lineup.players)]  # type: ignore
 
 
 def test_against_a_policy_the_learner_has_one_seat() -> None:
@@ -272,6 +274,19 @@ def test_against_a_policy_the_learner_has_one_seat() -> None:
     for _, games, seats, _ in rollout.steps:
         assert (rollout.lineup.seats[games, seats] == 0).all()
     assert trainer.opponents.games == []
+
+
+def test_rivals_are_met_beside_past_selves() -> None:
+    trainer = train.Trainer(small(rivals=("lowest", "highest"), pool="uniform", pool_share=0.5, games=600))
+    kept = keep_rollouts(trainer)
+    trainer.advance()
+    ((rollout,),) = kept
+    assert [getattr(one, "name", None) for one in rollout.lineup.players] == [None, None, "lowest", "highest"]
+    met = np.bincount(rollout.lineup.seats.max(axis=1), minlength=4)
+    assert met[0] == pytest.approx(300, abs=50)
+    assert (np.abs(met[1:] - 100) < 35).all()
+    assert len(trainer.opponents.games) == 1
+    assert trainer.opponents.games[0] == met[1]
 
 
 @pytest.mark.parametrize(("against", "at_most"), [("lowest", 0.25), ("highest", 2.3)])

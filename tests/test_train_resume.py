@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,12 +28,14 @@ from processes import (
     logged,
     new_run,
     outcome,
+    replace,
     resumed,
     until,
     without_privileges,
 )
 from training import run, small
 
+import evaluate
 import train
 from agents.checkpoint import load_agent, load_state
 
@@ -69,7 +73,7 @@ def stopped(folder: Path, updates: int) -> Started:
     return started
 
 
-@pytest.mark.parametrize("share", np.linspace(0, 1, 10))
+@pytest.mark.parametrize("share", np.linspace(0, 1, 7).round(2))
 def test_a_run_killed_before_a_file_operation_goes_on_to_the_same_bytes(
     share: float, whole: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -117,7 +121,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "match": {"episode": "match", "rules": "three_card", "players": 2, "games": 16},
     "tables": {"rules": "cucumber,agurk", "players": "3,5", "trunk": "shared", "critic": "own"},
     "magnet": {"average": 0.7, "magnet": "average", "reverse_kl": 0.1, "advantage_filter": 0.3},
-    "bf16": {"precision": "bf16", "pool": "uniform", "learning_rate_schedule": "inverse_sqrt"},
+    "bf16": {"precision": "bf16", "pool": "uniform", "rivals": ("lowest",), "learning_rate_schedule": "inverse_sqrt"},
     "response": {"against": "lowest", "clip": float("inf"), "save_every": 3},
 }
 
@@ -158,11 +162,6 @@ def test_a_signal_finishes_the_update_and_saves(number: signal.Signals, whole: d
     goes_on(folder, whole)
 
 
-def set_method(name: str, method: Callable[..., Any]) -> None:
-    """Change a phase of training, in a process that ends with it."""
-    setattr(train.Trainer, name, method)
-
-
 def slow_updates(arguments: list[str], marker: Path) -> int:
     """Train; the third update does not end by itself."""
     play = train.Trainer.play
@@ -170,10 +169,10 @@ def slow_updates(arguments: list[str], marker: Path) -> int:
     def slow(trainer: train.Trainer) -> list[train.Rollout]:
         if trainer.updates == 2:
             marker.touch()
-            signal.sigtimedwait([], PATIENCE)
+            time.sleep(PATIENCE)
         return play(trainer)
 
-    set_method("play", slow)
+    replace(train.Trainer, "play", slow)
     return train.main(arguments)
 
 
@@ -203,7 +202,7 @@ def small_disk(arguments: list[str], size: int, update: int | None = None) -> in
 
     if update is None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-    set_method("advance", limited)
+    replace(train.Trainer, "advance", limited)
     return train.main(arguments)
 
 
@@ -224,13 +223,13 @@ def test_a_full_disk_in_a_save_loses_nothing_that_was_saved(whole: dict[str, Any
     goes_on(folder, whole)
 
 
-@pytest.mark.parametrize("room", [0, 30])
-def test_a_full_disk_in_the_log_loses_nothing_that_was_saved(room: int, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_a_full_disk_in_the_log_loses_nothing_that_was_saved(whole: dict[str, Any], tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    started = Started(tmp_path / "said.txt", small_disk, new_run(folder), room, 4)
+    started = Started(tmp_path / "said.txt", small_disk, new_run(folder), 30, 4)
     assert started.status() == 1
     assert "File too large" in started.words()
     assert "Traceback" not in started.words()
+    assert not (folder / "log.jsonl").read_text().endswith("\n")
     assert os.readlink(folder / "last") == "checkpoint-000003"
     goes_on(folder, whole)
 
@@ -286,8 +285,8 @@ def broken_numbers(arguments: list[str], where: str) -> int:
             trainer.optimizer.param_groups[0]["lr"] = 1e38
         return columns, metrics
 
-    set_method("play", break_weights)
-    set_method("prepare", break_batch)
+    replace(train.Trainer, "play", break_weights)
+    replace(train.Trainer, "prepare", break_batch)
     return train.main(arguments)
 
 
@@ -405,7 +404,7 @@ def test_what_is_wrong_is_said_before_anything_is_trained(
         ({"start": agent, "hidden": 31}, f"start={agent}: its network (hidden (32,)"),
         ({"start": agent / "weights.safetensors"}, "is a file; an agent is a folder"),
         ({"against": "hihgest"}, "unknown policy 'hihgest' (did you mean 'highest'?)"),
-        ({"against": f"checkpoint:{agent}", "players": 3}, f"against=checkpoint:{agent}: "),
+        ({"against": f"checkpoint:{agent}", "players": 3}, f"checkpoint:{agent} cannot play at every table"),
         ({"against": f"checkpoint:{tmp_path}/none"}, "no agent in"),
         ({"specialists": tmp_path / "none"}, "specialists: no agent in"),
         ({"specialists": agent, "players": 3}, f"specialists: {agent} was trained for cucumber, 4 players"),
@@ -441,15 +440,19 @@ def test_help_explains_every_setting(capsys: pytest.CaptureFixture[str], monkeyp
 
 
 def test_the_last_lines_are_plain_and_lead_on(whole: dict[str, Any], tmp_path: Path) -> None:
-    folder = tmp_path / ("a folder whose name is long enough that a terminal of eighty columns would fold it" * 2)
+    folder = tmp_path / ("a 'folder' whose name is long enough that a terminal of eighty columns would fold it" * 2)
     words = finished(folder, new_run(folder))
     assert "\x1b" not in words
     agent, *ways = words.splitlines()[-4:]
     assert agent == f"The agent is in {folder}/last; the best one seen on the way in {folder}/best."
-    assert [way.split()[0] for way in ways] == ["evaluate", "play", "resume"]
-    for way in ways:
-        assert (ROOT / way.split()[3]).is_file(), f"{way} names a script"
-        assert str(folder) in way
+    evaluate_it, play_it, resume_it = map(shlex.split, ways)
+    where = ["--rules", "cucumber", "--players", "4"]
+    agent = f"checkpoint:{folder}/last"
+    assert evaluate_it[:2] + evaluate_it[4:7] == ["evaluate", "uv", "arena", agent, "highest"]
+    assert play_it == ["play", "uv", "run", "play.py", agent, *where]
+    assert resume_it == ["resume", "uv", "run", "train.py", "--resume", str(folder)]
+    assert all((ROOT / way[3]).is_file() for way in (evaluate_it, play_it, resume_it))
+    assert evaluate.main([*evaluate_it[4:], "--deals", "8"]) == 0
 
 
 @pytest.mark.long

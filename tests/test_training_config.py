@@ -38,7 +38,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"device": "nonsense"}, "device='nonsense' cannot be used here"),
     ({"magnet": "average"}, "magnet='average' needs the moving average of weights; set average"),
     ({"against": "higest"}, "unknown policy 'higest' (did you mean 'highest'?)"),
-    ({"against": "highest", "pool": "uniform"}, "against='highest' and pool='uniform' both name opponents"),
+    ({"against": "highest", "pool": "uniform"}, "against='highest' is the only opponent; leave out pool and rivals"),
+    ({"rivals": ("higest",)}, "unknown policy 'higest' (did you mean 'highest'?)"),
+    (
+        {"rivals": ("lowest",), "against": "highest"},
+        "against='highest' is the only opponent; leave out pool and rivals",
+    ),
     ({"start": Path("no/such/agent")}, "no agent in no/such/agent"),
     ({"games": 1, "players": "2-3"}, "games=1 is out of range; allowed: 2 and more, for 2 tables in 1 processes"),
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training import equal, network, played, small, weights
+from training import equal, network, played, sharpen, small, weights
 
 import train
 from agents import report
@@ -18,7 +18,7 @@ from agents.tables import Table, find_places, find_tables
 from cucumber_env.cards import ACTIONS
 from cucumber_env.envs.vector import SelfPlay
 from cucumber_env.observation import Layout
-from cucumber_env.policies import decide
+from cucumber_env.policies import decide, make
 from cucumber_env.rules import MAX_SEATS, PRESETS, RANKS, Rules
 
 
@@ -217,6 +217,35 @@ def test_an_agent_of_many_tables_plays_at_others_that_it_has_actions_for(tmp_pat
     dealer.reset(seed=1)
     with pytest.raises(ValueError, match=r"was trained for cucumber, 2 players; cucumber, 3 players, round episodes"):
         policy.probabilities(dealer.turns())
+
+
+def test_a_saved_agent_plays_by_its_name(tmp_path: Path) -> None:
+    """Sampled or greedy, at rounds and whole matches of its own kind of table, and nowhere else."""
+    trainer = train.Trainer(small(games=4))
+    sharpen(trainer.network, 100)
+    save_agent(tmp_path / "agent", trainer.agent, trainer.card())
+    name = f"checkpoint:{tmp_path / 'agent'}"
+    for episode in ("round", "match"):
+        table = SelfPlay(num_games=32, num_players=4, episode=episode, observe=False)
+        table.reset(seed=9)
+        found = make(name).probabilities(table.turns())
+        np.testing.assert_allclose(found, trainer.policy().probabilities(table.turns()), rtol=1e-6)
+        assert 0.3 < found.max(axis=1).mean() < 0.99
+        greedy = make(f"{name},greedy=1").probabilities(table.turns())
+        np.testing.assert_array_equal(greedy, found == found.max(axis=1, keepdims=True))
+    other = SelfPlay("three_card", num_games=2, num_players=4, observe=False)
+    other.reset(seed=9)
+    message = r"trained for cucumber, 4 players, round episodes; .* 4 players .* hand_size=3 \(trained: 7\)"
+    with pytest.raises(ValueError, match=message):
+        make(name).probabilities(other.turns())
+    of_matches = train.Trainer(small(games=4, episode="match")).policy()
+    rounds = SelfPlay(num_games=2, num_players=4, observe=False)
+    rounds.reset(seed=9)
+    with pytest.raises(ValueError, match="match episodes; it was asked to play with 4 players and round episodes"):
+        of_matches.probabilities(rounds.turns())
+    response = train.Trainer(small(games=8, hidden=(8,), against=name))
+    response.advance()
+    assert response.measure().keys() == {"eval/penalty", "eval/half_width", "eval/gain"}
 
 
 def test_masks_are_widened_with_illegal_actions() -> None:

@@ -66,13 +66,13 @@ def test_the_two_schedules_are_separate() -> None:
 def test_every_epoch_sees_every_decision_once_in_an_order_of_its_own() -> None:
     trainer = train.Trainer(small(games=32, minibatch=100, epochs=3, updates=2))
     seen = watch(trainer)
+    batch, _ = trainer.prepare(trainer.play())
+    batch["target"] = torch.arange(len(batch["action"]), dtype=torch.float32)  # names the decisions
+    parts = -(-len(batch["action"]) // 100)
     orders = []
     for _ in range(2):
         seen.clear()
-        batch, _ = trainer.prepare(trainer.play())
-        batch["target"] = torch.arange(len(batch["action"]), dtype=torch.float32)  # names the decisions
         trainer.learn(batch)
-        parts = -(-len(batch["action"]) // 100)
         assert len(seen) == 3 * parts
         for epoch in range(3):
             sizes = [len(part["action"]) for part, _ in seen[epoch * parts : (epoch + 1) * parts]]

@@ -8,7 +8,7 @@ looked at. Sudden death, like the rest of a match, is no part of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,10 +59,7 @@ class Report:
     seconds: float
 
     def __post_init__(self) -> None:
-        if abs(sum(self.values)) > TOLERANCE:
-            raise ArithmeticError(f"values {self.values} of a zero-sum game do not sum to zero")
-        if min(self.gains) < -TOLERANCE:
-            raise ArithmeticError(f"a best response {self.best_response} is worse than the policy itself {self.values}")
+        check_utilities(self.values, self.best_response)
         if abs(sum(self.gains) - self.nash_conv) > TOLERANCE:
             raise ArithmeticError(f"NashConv {self.nash_conv} is not the sum of the gains {self.gains}")
 
@@ -91,6 +88,18 @@ class Report:
             "decisions": self.decisions,
             "seconds": self.seconds,
         }
+
+
+def check_utilities(values: Sequence[float], best_response: Sequence[float]) -> None:
+    """Refuse utilities by seat, of a policy and of best responses to it, that contradict each other.
+
+    Raises:
+        ArithmeticError: says how.
+    """
+    if abs(sum(values)) > TOLERANCE:
+        raise ArithmeticError(f"values {values} of a zero-sum game do not sum to zero")
+    if any(best < value - TOLERANCE for best, value in zip(best_response, values, strict=True)):
+        raise ArithmeticError(f"a best response {best_response} is worse than the policy itself {values}")
 
 
 def exploitability(
@@ -124,22 +133,28 @@ def exploitability(
     tree = build(check_rules(rules))
     best, values = Evaluation(tree, ask(tree, make(policy), batch), progress).run()
     seconds = time.perf_counter() - started
-    return Report(values, best, tree.information_states, tree.decisions, seconds)
+    return Report((values[0], values[1]), (best[0], best[1]), tree.information_states, tree.decisions, seconds)
 
 
 def best_response(
-    rules: Rules | str | Mapping[str, Any], policy: Policy | str, seat: int, *, batch: int = BATCH
+    rules: Rules | str | Mapping[str, Any],
+    policy: Policy | str,
+    seat: int,
+    *,
+    num_players: int = 2,
+    batch: int = BATCH,
 ) -> tuple[Tabular, float]:
-    """A best response of `seat` to `policy` in the other seat, and the utility of `seat` then, in points.
+    """A best response of `seat` to `policy` in all other seats, and the utility of `seat` then, in points.
 
     Args:
         rules, policy, batch: As `exploitability`.
-        seat: 0 for the seat that leads the first trick, or 1.
+        seat: 0 for the seat that leads the first trick, then clockwise.
+        num_players: Seats at the table.
 
     Returns:
-        A policy for both seats, which responds best in `seat` (with the lowest card where several are as good) and
-        plays as `policy` in the other (any card alike where that never gets), so that it can be measured in its turn;
-        and the utility.
+        A policy for all seats, which responds best in `seat` (with the lowest card where several are as good) and
+        plays as `policy` in the others (any card alike where that never gets), so that it can be measured in its turn;
+        and the utility, as in `cucumber_env.exact.deviation`.
 
     Raises:
         ValueError, TypeError: as `exploitability`, or another seat.
@@ -149,9 +164,9 @@ def best_response(
         >>> f"{utility:.5f} {exploitability('cucumber,hand_size=2', response).values[1]:.5f}"
         '2.41761 2.41761'
     """
-    if isinstance(seat, bool) or not isinstance(seat, int | np.integer) or seat not in (0, 1):
-        raise ValueError(f"seat={seat!r} is out of range; allowed: 0 (leads the first trick) or 1")
-    tree = build(check_rules(rules))
+    tree = build(check_rules(rules, num_players), num_players)
+    if isinstance(seat, bool) or not isinstance(seat, int | np.integer) or not 0 <= seat < num_players:
+        raise ValueError(f"seat={seat!r} is out of range; allowed: 0 (leads the first trick) to {num_players - 1}")
     policy = make(policy)
     tables = [level.uniform() for level in tree.levels[:-1]]
     best, _ = Evaluation(tree, ask(tree, policy, batch), record=(int(seat), tables)).run()
@@ -201,7 +216,7 @@ def _answers(
     views = as_records(np.zeros(len(nodes), VIEW))
     mask = np.zeros((len(nodes), tree.rules.num_actions), np.int8)
     walk.fill_views(publics, level.hands.packed, level.hands.ranks, level.legal, nodes, hands, views, mask)
-    turns = Turns(tree.rules, 2, "round", views, mask, np.full(len(nodes), 0.5))
+    turns = Turns(tree.rules, tree.players, "round", views, mask, np.full(len(nodes), 0.5))
     answer = np.asarray(policy.probabilities(turns), np.float64)
     if answer.shape != mask.shape:
         raise ValueError(f"policy {policy.name!r} answered with shape {answer.shape}; expected {mask.shape}")
@@ -217,8 +232,6 @@ def _answers(
     return np.where(level.hands.ranks[hands] >= 0, slots, 0.0)
 
 
-Pair = tuple[float, float]
-
 Ways = list[list[np.ndarray]]
 """By way of playing (best response, the strategy itself) and seat: values ``[N, M]``."""
 
@@ -228,7 +241,7 @@ class Evaluation:
 
     Args:
         tree: The tree.
-        strategy: What both seats play.
+        strategy: What all seats play.
         progress: Told of the share of the work that is done.
         record: None, or ``(seat, tables)``: by depth, float32 ``[N, M, K]`` to be overwritten with the strategy, as
             far as it is known, the decisions of `seat` replaced by best responses.
@@ -242,15 +255,15 @@ class Evaluation:
         record: tuple[int, list[np.ndarray]] | None = None,
     ) -> None:
         self.tree, self.strategy, self.progress, self.record = tree, strategy, progress, record
+        self.seats = range(tree.players)
 
-    def run(self) -> tuple[Pair, Pair]:
-        """Utilities of both seats in points: by best responses to the strategy, and under the strategy itself."""
-        best, values = self._piecewise(self.tree.levels[0], [self.tree.weights[None, :]] * 2)
+    def run(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Utilities of all seats in points: by best responses to the strategy, and under the strategy itself."""
+        best, values = self._piecewise(self.tree.levels[0], [self.tree.weights[None, :]] * self.tree.players)
         return self._utilities(best), self._utilities(values)
 
-    def _utilities(self, values: list[np.ndarray]) -> Pair:
-        first, second = (float(self.tree.weights @ value[0]) / self.tree.deals for value in values)
-        return first, second
+    def _utilities(self, values: list[np.ndarray]) -> tuple[float, ...]:
+        return tuple(float(self.tree.weights @ value[0]) / self.tree.deals for value in values)
 
     def _piecewise(self, level: Level, reach: list[np.ndarray]) -> Ways:
         """`_values`, piece by piece where the tree is split."""
@@ -261,21 +274,21 @@ class Evaluation:
             pieces.append(self._values(level.select(nodes), [seat[nodes] for seat in reach]))
             if self.progress is not None:
                 self.progress(nodes.stop / len(level))
-        return [[np.concatenate([piece[way][seat] for piece in pieces]) for seat in range(2)] for way in range(2)]
+        return [[np.concatenate([piece[way][seat] for piece in pieces]) for seat in self.seats] for way in range(2)]
 
     def _values(self, level: Level, reach: list[np.ndarray]) -> Ways:
-        """Values at some nodes, given the reach ``[N, M]`` of both seats."""
+        """Values at some nodes, given the reach ``[N, M]`` of all seats."""
         if level.depth == self.tree.last:
-            return [[self.tree.settle(level, seat, reach[1 - seat]) for seat in range(2)]] * 2
-        sigma = self.strategy(level, np.where(level.turn[:, None] == 0, *reach))
-        below = [level.descend(seat, sigma, reach[seat]) for seat in range(2)]
+            return [[self.tree.settle(level, seat, *reach[seat + 1 :], *reach[:seat]) for seat in self.seats]] * 2
+        sigma = self.strategy(level, np.choose(level.turn[:, None], reach))
+        below = [level.descend(seat, sigma, reach[seat]) for seat in self.seats]
         best, values = self._piecewise(self.tree.children(level), below)
-        responses = [level.respond(seat, best[seat], sigma) for seat in range(2)]
+        responses = [level.respond(seat, best[seat], sigma) for seat in self.seats]
         if self.record is not None:
             seat, tables = self.record
             known = responses[seat].sum(axis=2, keepdims=True) > 0
             np.copyto(tables[level.depth][level.nodes], responses[seat], where=known, casting="same_kind")
         return [
-            [level.ascend(seat, responses[seat], best[seat]) for seat in range(2)],
-            [level.ascend(seat, sigma, values[seat]) for seat in range(2)],
+            [level.ascend(seat, responses[seat], best[seat]) for seat in self.seats],
+            [level.ascend(seat, sigma, values[seat]) for seat in self.seats],
         ]

@@ -1,13 +1,14 @@
 """Compiled passes over one level of the public tree: reach goes down, values come up.
 
 A *level* is all public states after the same number of plays, or a run of neighbours among them. A seat's
-vector at a node has one number for each hand that the seat may hold there: `M` hands for the seat to move, `O` for the
-other one. Arrays by node are ``[N, M]`` for either seat, of which the other seat uses the first `O` columns.
+vector at a node has one number for each hand that the seat may hold there: `M` hands for the seat to move, and no more
+for any other. Arrays by node are ``[N, M]`` for all seats, which use as many columns as they need; `O`, the number of
+hands of the seat that moves next, is what all but the mover have enough of.
 An action is a *slot*: the number of its rank among the different ranks of the hand, from the lowest.
 
 `reach` is the probability that a seat's own policy plays to this node with this hand, times what its deal
 contributes to the weight. `value` is counterfactual: what a hand of the `hero` is worth, summed over the hands of
-the opponent, each weighted by its reach and by the number of ways to deal the pair.
+the opponents, each weighted by its reach and all by the number of ways to deal them together.
 """
 
 from __future__ import annotations
@@ -210,3 +211,68 @@ def settle(hero, payoffs, turn, gone, ranks, falling, reach, value):
             for card in range(cards):
                 total += payoff[own, card] * weighted[card]
             value[node, own] = scale * left[own] * total
+
+
+@njit
+def settle_many(hero, payoffs, turn, gone, ranks, falling, reach, value):
+    """`settle` for any number of seats.
+
+    Args:
+        payoffs: float64 ``[places, R, R^others]``: what each place, counted from the leader, gains with the own card
+            (row) against those of the others, clockwise from it, read as the digits of one number.
+        reach: ``[others, N, R]``, of the other seats clockwise from the `hero`.
+
+    The other arguments are those of `settle`, and so is the number of ways to deal.
+    """
+    left = np.empty(len(ranks))
+    card = np.empty(len(reach), np.int64)
+    weight = np.empty(len(reach) + 1)
+    for node in range(len(turn)):
+        weight[0] = 1.0
+        for own in range(len(ranks)):
+            count = gone[node] >> 4 * ranks[own, 0] & 15
+            weight[0] *= falling[count]
+            left[own] = len(falling) - 1 - count
+        value[node] = 0.0
+        payoff = payoffs[(hero - turn[node]) % (len(reach) + 1)]
+        draw_cards(node, left, card, weight, payoff, reach, value[node])
+
+
+@njit
+def draw_cards(node, left, card, weight, payoff, reach, value):
+    """Add to `value` ``[R]`` what the hero gains at a node on all cards that the others can draw, seat by seat.
+
+    Args:
+        left: float64 ``[R]``, cards still to be drawn.
+        card: Scratch, int64 ``[others]``: the card of each.
+        weight: Scratch, float64 ``[others + 1]``, begins with the weight of the node: as far as each seat, the product
+            of the reach and of the numbers of cards that could have been drawn.
+        payoff: float64 ``[R, R^others]``, that of the hero's place.
+
+    The other arguments are those of `settle_many`.
+    """
+    cards = len(left)
+    drawn = 0
+    seat = 0
+    card[0] = -1
+    while seat >= 0:
+        if card[seat] >= 0:
+            left[card[seat]] += 1
+            drawn -= card[seat]
+        card[seat] += 1
+        while card[seat] < cards and (reach[seat, node, card[seat]] == 0 or left[card[seat]] == 0):
+            card[seat] += 1
+        if card[seat] == cards:
+            seat -= 1
+            drawn //= cards
+            continue
+        weight[seat + 1] = weight[seat] * left[card[seat]] * reach[seat, node, card[seat]]
+        left[card[seat]] -= 1
+        drawn += card[seat]
+        if seat + 1 < len(reach):
+            seat += 1
+            drawn *= cards
+            card[seat] = -1
+        else:
+            for own in range(cards):
+                value[own] += weight[seat + 1] * left[own] * payoff[own, drawn]

@@ -1,6 +1,6 @@
 """Policies that are tables over the information states of a round, and their files.
 
-A file ``NAME.npz`` holds a header (JSON: version, rules with their version, what was found about the policy) and
+A file ``NAME.npz`` holds a header (JSON: version, rules with their version, players, what was found) and
 the probabilities of every decision, level by level in the order of the tree. Nothing in it is ever executed.
 """
 
@@ -23,11 +23,11 @@ SOLUTION_VERSION = 1
 """Stored in every file; grows whenever a file would be read as something else."""
 
 ROUND_FIELDS = ("hand_size", "follow", "ace_lead", "order", "points", "payer", "penalty", "tie", "ranks", "copies")
-"""Fields of `Rules` that a round of two depends on; the others are about matches and tables."""
+"""Fields of `Rules` that a round depends on; the others are about matches and tables."""
 
 
 class Tabular(Policy):
-    """Plays what a table says, in either seat of a table for two; in a match, each round as if it stood alone.
+    """Plays what a table says, in any seat of a table of one size; in a match, each round as if it stood alone.
 
     Args:
         tree: The public tree.
@@ -46,11 +46,11 @@ class Tabular(Policy):
         """float64 ``[B, A]``.
 
         Raises:
-            ValueError: another table than one for two under these rules, or a view that no play leads to.
+            ValueError: another number of seats in the round, other rules, or a view that no play leads to.
         """
         self._check(turns)
         publics = turns.views["public"]
-        depths = 2 * publics["trick"] + publics["count"]
+        depths = self.tree.players * publics["trick"] + publics["count"]
         answer = np.zeros(turns.mask.shape)
         for depth in np.unique(depths):
             rows = np.flatnonzero(depths == depth)
@@ -71,9 +71,9 @@ class Tabular(Policy):
         everyone = np.arange(len(publics))
         nodes = np.zeros(len(publics), np.int64)
         for level in self.tree.levels[:depth]:
-            leader = publics["leaders"][:, level.depth // 2]
-            seat = leader if level.depth % 2 == 0 else 1 - leader
-            rank = publics["played"][everyone, seat, level.depth // 2].astype(np.int64)
+            trick, place = divmod(level.depth, self.tree.players)
+            seat = (publics["leaders"][:, trick] + place) % self.tree.players
+            rank = publics["played"][everyone, seat, trick].astype(np.int64)
             children = level.children[nodes].astype(np.int64)
             if not (children >> rank & 1).all():
                 raise ValueError(f"{self.name} was asked about a view that no play leads to")
@@ -82,19 +82,22 @@ class Tabular(Policy):
 
     def _check(self, turns: Turns) -> None:
         mine, theirs = round_fields(self.tree.rules), round_fields(turns.rules)
-        if turns.num_players == 2 and mine == theirs:
-            return
+        if turns.num_players == self.tree.players and mine == theirs:
+            if (np.bitwise_count(turns.views["public"]["seats"]) == turns.num_players).all():
+                return
+            raise ValueError(f"{self.name} plays rounds of all {turns.num_players} seats; here one sits out")
         different = [
             f"{field}={mine[field]!r} (here {theirs[field]!r})" for field in mine if mine[field] != theirs[field]
         ]
         raise ValueError(
-            f"{self.name} plays at tables of 2 players (here {turns.num_players}) under "
+            f"{self.name} plays at tables of {self.tree.players} players (here {turns.num_players}) under "
             f"{', '.join(different) or 'the same rules'}"
         )
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a file, which appears whole or not at all."""
-        header = {"version": SOLUTION_VERSION, "rules": json.loads(self.tree.rules.to_json()), "facts": self.facts}
+        rules = json.loads(self.tree.rules.to_json())
+        header = {"version": SOLUTION_VERSION, "rules": rules, "players": self.tree.players, "facts": self.facts}
         arrays = {
             f"level_{level.depth}": table[decisions]
             for level, table, decisions in zip(self.tree.levels, self.tables, _decisions(self.tree), strict=False)
@@ -118,11 +121,12 @@ class Tabular(Policy):
                 arrays = {name: archive[name] for name in archive.files}
             header = json.loads(str(arrays.pop("header")))
             version, rules, facts = header["version"], json.dumps(header["rules"]), dict(header["facts"])
+            players = header.get("players", 2)
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
             raise ValueError(f"{path} is no solution file: {error}") from None
         if version != SOLUTION_VERSION:
             raise ValueError(f"{path} is a solution of version {version}; this program reads {SOLUTION_VERSION}")
-        tree = build(check_rules(Rules.from_json(rules)))
+        tree = build(check_rules(Rules.from_json(rules), players), players)
         tables = [level.uniform() for level in tree.levels[:-1]]
         for depth, (table, decisions) in enumerate(zip(tables, _decisions(tree), strict=True)):
             table[decisions] = _checked(path, arrays.get(f"level_{depth}"), table[decisions])
@@ -130,7 +134,7 @@ class Tabular(Policy):
 
 
 def round_fields(rules: Rules) -> dict[str, Any]:
-    """What a round of two depends on: fields of `ROUND_FIELDS` and their values."""
+    """What a round depends on: fields of `ROUND_FIELDS` and their values."""
     return {field: getattr(rules, field) for field in ROUND_FIELDS}
 
 

@@ -1,9 +1,9 @@
-"""The public tree of one round for two players: what both of them see, in compact arrays.
+"""The public tree of one round: what all players see, in compact arrays.
 
 A node is a public state: the cards played so far. All that is private, the hands, is carried in vectors over the
-nodes (`cucumber_env.exact.passes`), so a round of 4 cards with its 15 million information states takes 2 million
-nodes. The tree ends before the last trick, which is forced. The rules are the kernel's: it is asked for the legal
-cards of every hand, for the state after every play and for the penalties of the last trick.
+nodes (`cucumber_env.exact.passes`), so a round of 4 cards for two with its 15 million information states takes 2
+million nodes. The tree ends before the last trick, which is forced. The rules are the kernel's: it is asked for the
+legal cards of every hand, for the state after every play and for the penalties of the last trick.
 
 Seat 0 leads the first trick.
 """
@@ -27,6 +27,9 @@ from cucumber_env.state import PUBLIC, as_records, compile_rules
 MOST_LEAVES = 100_000_000
 """Larger trees are refused: the arrays of the nodes alone would take gigabytes."""
 
+MOST_TRICKS = 500_000
+"""More ways to play the last trick are refused: at every leaf each of them may have to be looked at."""
+
 PIECE = 250_000
 """Information states below the nodes that are worked on at a time, about; bounds the memory for vectors."""
 
@@ -42,7 +45,7 @@ class Level:
         depth: Cards played.
         start: Number of the first node here among all of this depth.
         hands: What the seat to move may hold, `M` hands.
-        others: What the other seat may hold, `O` hands.
+        others: What the seat that moves next may hold, `O` hands.
         parent: int32 ``[N]``, number of the node before the last play.
         rank: int8 ``[N]``, the last play.
         turn: int8 ``[N]``, seat to move.
@@ -121,14 +124,16 @@ class Tree:
 
     Attributes:
         rules: Rules in force.
+        players: Number of seats.
         levels: One for each number of plays, from none to all but the last trick.
         root: `PUBLIC` ``[1]``, before the first play.
-        payoffs: float64 ``[2, R, R]``, gains in the last trick in points, see `passes.settle`.
+        payoffs: float64 ``[players, R, R^others]``, gains in the last trick in points, see `passes.settle_many`.
         weights: float64 ``[M]``, `Hands.weights` of the full hands.
-        deals: Number of deals of two hands from the deck, all cards told apart.
+        deals: Number of deals of a hand to each seat from the deck, all cards told apart.
     """
 
     rules: Rules
+    players: int
     levels: list[Level]
     root: np.ndarray
     payoffs: np.ndarray
@@ -138,12 +143,13 @@ class Tree:
     @property
     def last(self) -> int:
         """Depth of the nodes before the last trick."""
-        return 2 * self.rules.largest_hand - 2
+        return self.players * (self.rules.largest_hand - 1)
 
     @property
     def split(self) -> int:
-        """Depth at which the tree is cut into pieces: with three cards in hand, or at the root."""
-        return max(0, 2 * (self.rules.largest_hand - 3))
+        """Depth at which the tree is cut into pieces: with three cards in hand (more players: two), or at the root."""
+        cards = 3 if self.players == 2 else 2
+        return max(0, self.players * (self.rules.largest_hand - cards))
 
     @functools.cached_property
     def pieces(self) -> list[slice]:
@@ -173,10 +179,17 @@ class Tree:
         """The nodes one play below those of `level`."""
         return self.levels[level.depth + 1].select(level.below)
 
-    def settle(self, level: Level, hero: int, reach: np.ndarray) -> np.ndarray:
-        """The values of `hero` ``[N, R]`` before the last trick, given the opponent's reach ``[N, R]``."""
-        value = np.empty(reach.shape)
-        passes.settle(hero, self.payoffs, level.turn, level.gone, level.hands.ranks, self.falling, reach, value)
+    def settle(self, level: Level, hero: int, *reach: np.ndarray) -> np.ndarray:
+        """The values of `hero` ``[N, R]`` before the last trick.
+
+        `reach` is ``[N, R]`` of every other seat, clockwise from the hero.
+        """
+        value = np.empty(reach[0].shape)
+        last = (level.turn, level.gone, level.hands.ranks, self.falling)
+        if self.players == 2:
+            passes.settle(hero, self.payoffs, *last, reach[0], value)
+        else:
+            passes.settle_many(hero, self.payoffs, *last, np.stack(reach), value)
         return value
 
     def publics(self, level: Level) -> np.ndarray:
@@ -191,64 +204,68 @@ class Tree:
         return publics
 
 
-def check_rules(rules: Rules | str | Mapping[str, Any]) -> Rules:
-    """Rules under which two players can be worked on exactly.
+def check_rules(rules: Rules | str | Mapping[str, Any], num_players: int = 2) -> Rules:
+    """Rules under which so many players can be worked on exactly.
 
     Raises:
-        ValueError, TypeError: as `Rules.of`; two may not play; the dealer chooses the hand size; too large a tree.
+        ValueError, TypeError: as `Rules.of`; so many may not play; the dealer chooses the hand size; too large a tree.
     """
     rules = Rules.of(rules)
-    rules.check_players(2)
+    rules.check_players(num_players)
     if rules.dealer_chooses:
         low, high = rules.hand_sizes
         raise ValueError(
             f"hand_size={rules.hand_size!r} leaves the dealer a choice, and exact play takes one size; set one of "
             f"{low} to {high}, such as hand_size={min(3, high)}"
         )
-    leaves = len(rules.ranks) ** (2 * rules.largest_hand - 2)
-    if leaves > MOST_LEAVES:
+    tricks = len(rules.ranks) ** num_players
+    leaves = tricks ** (rules.largest_hand - 1)
+    if leaves > MOST_LEAVES or tricks > MOST_TRICKS:
         raise ValueError(
-            f"hand_size={rules.hand_size} with {len(rules.ranks)} ranks makes a public tree of up to {leaves:,} "
-            f"leaves; allowed: {MOST_LEAVES:,}; deal fewer cards or set fewer ranks, such as ranks=9TJQKA"
+            f"hand_size={rules.hand_size} with {len(rules.ranks)} ranks and {num_players} players makes a public tree "
+            f"of up to {leaves:,} leaves with {tricks:,} last tricks; allowed: {MOST_LEAVES:,} and {MOST_TRICKS:,}; "
+            "deal fewer cards or set fewer ranks, such as ranks=9TJQKA"
         )
     return rules
 
 
 @functools.lru_cache(maxsize=2)
-def build(rules: Rules) -> Tree:
+def build(rules: Rules, num_players: int = 2) -> Tree:
     """The public tree of a round under rules that `check_rules` lets pass."""
-    size = rules.largest_hand
+    size, seats = rules.largest_hand, range(num_players)
     hands = list_hands(rules)
-    deals = math.comb(rules.deck_size, size) * math.comb(rules.deck_size - size, size)
-    tree = Tree(rules, [], _root(rules), _last_trick(rules), hands[size].weights, deals)
+    deals = math.prod(math.comb(rules.deck_size - size * seat, size) for seat in seats)
+    payoffs = _last_trick(rules, num_players)
+    tree = Tree(rules, num_players, [], _root(rules, num_players), payoffs, hands[size].weights, deals)
     level = _blank(0, hands[size], hands[size], nodes=1)
-    possible = [np.ones((1, len(hands[size])), np.uint8)] * 2
+    possible = [np.ones((1, len(hands[size])), np.uint8) for _ in seats]
     for depth in range(1, tree.last + 1):
-        level = _with_legal(tree, level, possible)
+        level = _with_legal(tree, level, hands[level.hands.cards - 1], possible)
         tree.levels.append(level)
         if depth < tree.last:
-            possible = [level.descend(seat, level.slots(), possible[seat]) for seat in range(2)]
-        level = _children(tree, level, hands[size - depth // 2], hands[size - (depth + 1) // 2])
+            possible = [level.descend(seat, level.slots(), possible[seat]) for seat in seats]
+        level = _children(tree, level, hands[size - depth // num_players], hands[size - (depth + 1) // num_players])
     tree.levels.append(level)
     return tree
 
 
-def _root(rules: Rules) -> np.ndarray:
+def _root(rules: Rules, num_players: int) -> np.ndarray:
     """The state after the deal, with the dealer that makes seat 0 lead."""
     root = as_records(np.zeros(1, PUBLIC))
-    for dealer in range(2):
-        walk.open_round(compile_rules(rules), dealer, root)
+    for dealer in range(num_players):
+        walk.open_round(compile_rules(rules), num_players, dealer, root)
         if root["turn"][0] == 0:
             break
     return root
 
 
-def _last_trick(rules: Rules) -> np.ndarray:
-    """What each card gains against each in the last trick, float64 ``[2, R, R]``, see `passes.settle`."""
+def _last_trick(rules: Rules, num_players: int) -> np.ndarray:
+    """What each card gains in the last trick, float64 ``[players, R, R^others]``, see `passes.settle_many`."""
     ranks = np.array([RANKS.index(letter) for letter in rules.ranks])
-    payoffs = np.zeros((2, len(ranks), len(ranks)))
+    payoffs = np.zeros((num_players, len(ranks), len(ranks) ** (num_players - 1)))
     one_card = rules.replace(hand_size=1)
-    walk.play_last_tricks(compile_rules(one_card), _root(one_card), as_records(np.zeros(1, PUBLIC)), ranks, payoffs)
+    root, scratch = _root(one_card, num_players), as_records(np.zeros(1, PUBLIC))
+    walk.play_last_tricks(compile_rules(one_card), root, scratch, ranks, payoffs)
     return payoffs
 
 
@@ -265,18 +282,19 @@ def _chunks(level: Level) -> list[Level]:
     return [level.select(slice(start, min(start + CHUNK, len(level)))) for start in range(0, len(level), CHUNK)]
 
 
-def _with_legal(tree: Tree, level: Level, possible: list[np.ndarray]) -> Level:
+def _with_legal(tree: Tree, level: Level, fewer: Hands, possible: list[np.ndarray]) -> Level:
     """The level with its legal slots and its children counted.
 
-    `possible` is uint8 ``[N, M]`` of either seat: whether its own plays so far were legal with this hand.
+    `possible` is uint8 ``[N, M]`` of each seat: whether its own plays so far were legal with this hand. A seat that
+    has played to the trick has one of the hands `fewer`.
     """
     level = replace(level, legal=np.zeros((len(level), len(level.hands)), np.uint8))
-    hands, others = level.hands, level.others.packed
+    hands = level.hands
     for part in _chunks(level):
-        held = (possible[0][part.nodes], possible[1][part.nodes])
+        held = np.stack([seat[part.nodes] for seat in possible], axis=1)
         publics = tree.publics(part)
         walk.find_legal(
-            compile_rules(tree.rules), publics, hands.packed, hands.ranks, others, *held, part.legal, part.children
+            compile_rules(tree.rules), publics, hands.packed, hands.ranks, fewer.packed, held, part.legal, part.children
         )
     return replace(level, first=np.concatenate([[0], np.cumsum(np.bitwise_count(level.children), dtype=np.int64)]))
 

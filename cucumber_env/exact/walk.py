@@ -1,9 +1,11 @@
-"""Compiled walks over the public states of a round for two, by the rules of the kernel.
+"""Compiled walks over the public states of a round, by the rules of the kernel.
 
 `publics` are `PUBLIC` records ``[N]``, one a node; `cucumber_env.exact.tree.Level` and `Hands` name the other arrays.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from cucumber_env import kernel
 from cucumber_env.compiled import njit
@@ -14,27 +16,36 @@ EIGHTS = 0x8888888888888
 
 
 @njit
-def open_round(rules_table, dealer, publics):
-    """Write the state of a round of two after the deal to ``publics[0]``."""
-    kernel.start(rules_table[0], publics[0], 2, 0, dealer)
+def open_round(rules_table, players, dealer, publics):
+    """Write the state of a round of so many players after the deal to ``publics[0]``."""
+    kernel.start(rules_table[0], publics[0], players, 0, dealer)
     kernel.open_round(publics[0])
 
 
 @njit
 def play_last_tricks(rules_table, root, scratch, ranks, payoffs):
-    """Write what leader and follower gain with every pair of `ranks` in a round of one card, which begins at `root`.
+    """Write what every place at the table gains with all `ranks` in a round of one card, which begins at `root`.
 
-    `payoffs` is that of `passes.settle`, `scratch` is `PUBLIC` ``[1]``.
+    `payoffs` is that of `passes.settle_many`, `scratch` is `PUBLIC` ``[1]``.
     """
-    leader = root[0].turn
-    for i in range(len(ranks)):
-        for j in range(len(ranks)):
-            scratch[0] = root[0]
-            kernel.advance(rules_table[0], scratch[0], ranks[i])
-            kernel.advance(rules_table[0], scratch[0], ranks[j])
-            gain = scratch[0].penalties[1 - leader] - scratch[0].penalties[leader]
-            payoffs[0, i, j] = gain
-            payoffs[1, j, i] = -gain
+    players = root[0].players
+    plays = np.empty(players, np.int64)
+    for played in range(len(ranks) * payoffs.shape[2]):
+        scratch[0] = root[0]
+        rest = played
+        total = 0
+        for place in range(players):
+            plays[place] = rest % len(ranks)
+            rest //= len(ranks)
+            kernel.advance(rules_table[0], scratch[0], ranks[plays[place]])
+        for seat in range(players):
+            total += scratch[0].penalties[seat]
+        for place in range(players):
+            penalty = scratch[0].penalties[(root[0].leader + place) % players]
+            others = 0
+            for other in range(place + 1, place + players):
+                others = others * len(ranks) + plays[other % players]
+            payoffs[place, plays[place], others] = (total - penalty) / (players - 1) - penalty
 
 
 @njit
@@ -47,18 +58,19 @@ def replay(rules_table, root, path, publics):
 
 
 @njit
-def find_legal(rules_table, publics, packed, ranks, others, possible_0, possible_1, legal, children):
+def find_legal(rules_table, publics, packed, ranks, fewer, possible, legal, children):
     """Write the legal slots of every hand and the set of ranks that are played from a node.
 
-    A hand can be held if its seat played by the rules so far (`possible`), and the other seat has such a hand too
-    that leaves it the cards.
+    A hand can be held if its seat played by the rules so far (`possible`, uint8 ``[N, seats, M]``), and the other
+    seats have such hands too that leave it the cards. Those that have played to the trick have one of the `fewer`.
     """
+    tried = np.empty(possible.shape[1], np.int64)
     for node in range(len(publics)):
         public = publics[node]
-        own, other = (possible_0, possible_1) if public.turn == 0 else (possible_1, possible_0)
         left = rules_table[0].deck - public.gone + EIGHTS
+        held = possible[node]
         for hand in range(len(packed)):
-            if own[node, hand] and has_partner(left - packed[hand], others, other[node]):
+            if held[public.turn, hand] and can_deal(left - packed[hand], public, packed, fewer, held, tried):
                 actions = kernel.legal(rules_table[0], public, packed[hand])
                 children[node] |= actions
                 for slot in range(ranks.shape[1]):
@@ -67,12 +79,41 @@ def find_legal(rules_table, publics, packed, ranks, others, possible_0, possible
 
 
 @njit
-def has_partner(left, others, possible):
-    """Whether one of the `possible` hands of `others` can be dealt from `left`, counts with a bit of `EIGHTS` each."""
-    for hand in range(len(others)):  # noqa: SIM110 - compiled code knows no any() of a generator
-        if possible[hand] and (left - others[hand]) & EIGHTS == EIGHTS:
+def can_deal(left, public, packed, fewer, possible, tried):
+    """Whether `left`, counts with a bit of `EIGHTS` each, has a possible hand for every seat but the mover's.
+
+    `tried` is scratch, int64 ``[seats]``.
+    """
+    seat = other_seat(-1, 1, public.turn)
+    tried[seat] = -1
+    while seat >= 0:
+        hands = fewer if public.played[seat, public.trick] >= 0 else packed
+        if tried[seat] >= 0:
+            left += hands[tried[seat]]
+        tried[seat] = next_hand(left, hands, possible[seat], tried[seat] + 1)
+        if tried[seat] == len(hands):
+            seat = other_seat(seat, -1, public.turn)
+            continue
+        left -= hands[tried[seat]]
+        seat = other_seat(seat, 1, public.turn)
+        if seat == public.players:
             return True
+        tried[seat] = -1
     return False
+
+
+@njit
+def other_seat(seat, step, turn):
+    """The seat a step further, leaving out `turn`."""
+    return seat + step if seat + step != turn else seat + 2 * step
+
+
+@njit
+def next_hand(left, hands, possible, hand):
+    """The first of the possible hands, from number `hand` on, that `left` has the cards for; their number if none."""
+    while hand < len(hands) and not (possible[hand] and (left - hands[hand]) & EIGHTS == EIGHTS):
+        hand += 1
+    return hand
 
 
 @njit

@@ -1,0 +1,47 @@
+"""A policy with other probabilities at every information state, for this package and for brute force alike."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+from brute_force import State
+
+from cucumber_env.policies import Policy, Turns
+from cucumber_env.state import NUM_RANKS
+
+
+def state_of(view: Any) -> State:
+    """What a view stands for in brute force."""
+    public = view["public"]
+    players = int(public["players"])
+    places = (divmod(play, players) for play in range(players * public["trick"] + public["count"]))
+    plays = tuple(int(public["played"][(public["leaders"][trick] + place) % players, trick]) for trick, place in places)
+    hand = tuple(rank for rank in range(NUM_RANKS) for _ in range(int(view["hand"]) >> 4 * rank & 15))
+    return int(view["seat"]), hand, plays
+
+
+def arbitrary(state: State, legal: list[int]) -> dict[int, float]:
+    """Some distribution over the legal ranks, another at every information state; many probabilities are zero."""
+    weights = [max(0, zlib.crc32(repr((state, rank)).encode()) % 10 - 4) for rank in legal]
+    total = sum(weights)
+    return {rank: weight / total if total else 1 / len(legal) for rank, weight in zip(legal, weights, strict=True)}
+
+
+class Arbitrary(Policy):
+    """Plays `arbitrary`, notes what it was asked."""
+
+    name = "arbitrary"
+
+    def __init__(self) -> None:
+        self.asked: list[State] = []
+
+    def probabilities(self, turns: Turns) -> np.ndarray:
+        out = np.zeros(turns.mask.shape)
+        for row, view in enumerate(turns.views):
+            state = state_of(view)
+            self.asked.append(state)
+            for rank, share in arbitrary(state, np.flatnonzero(turns.mask[row]).tolist()).items():
+                out[row, rank] = share
+        return out
