@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -162,3 +163,13 @@ class Config:
         start, schedule = getattr(self, name), getattr(self, f"{name}_schedule")
         left = {"constant": 1.0, "linear": 1 - updates / self.updates, "inverse_sqrt": (updates + 1) ** -0.5}
         return float(start * left[schedule])
+
+
+HERE = ("threads", "device", "compile", "final_deals", "final_seed", "specialists")
+"""Settings that a resumed run takes from the command line: they belong to the machine, or to the report."""
+
+
+def lasting(config: Config) -> dict[str, Any]:
+    """The settings that make a run what it is, JSON-friendly: checkpoints under others are not of this run."""
+    settings = json.loads(json.dumps(asdict(config), default=str))
+    return {name: value for name, value in settings.items() if name not in (*HERE, "out", "resume", "start")}

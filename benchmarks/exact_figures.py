@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from PIL import Image
 
 from cucumber_env.baselines import BASELINES
 
@@ -39,8 +41,15 @@ def draw(results: Results, folder: Path) -> None:
     with plt.rc_context(STYLE):
         for name, picture in PICTURES.items():
             figure = picture(results)
-            figure.savefig(folder / f"{name}.png", metadata={"Software": None})
+            save(figure, folder / f"{name}.png")
             plt.close(figure)
+
+
+def save(figure: plt.Figure, path: Path) -> None:
+    """A small PNG file: 255 colours are enough."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    Image.open(drawn).convert("RGB").quantize(255).save(path, optimize=True)
 
 
 def values(results: Results) -> plt.Figure:

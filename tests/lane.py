@@ -15,7 +15,7 @@ from cucumber_env import baselines, cucumber_v0, policies
 from cucumber_env.compiled import config
 from cucumber_env.determinise import worlds
 from cucumber_env.envs.vector import SelfPlay
-from cucumber_env.exact import exploitability, solve
+from cucumber_env.exact import deviation, exploitability, solve
 from cucumber_env.rules import Rules
 
 TABLES = [
@@ -59,10 +59,11 @@ def play_aec(rules: Rules, num_players: int, episode: str, *, steps: int, digest
 
 
 def measure(digest: hashlib._Hash) -> None:
-    """A tiny round for two, measured and solved."""
+    """A tiny round for two, measured and solved; one for three, measured."""
     rules = Rules(hand_size=3, ranks="9TA", copies=2, follow="may", order="value", points="face_10")
     policy, report = solve(rules, iterations=4, nash_conv=0)
-    for found in (report, exploitability(rules, "random"), exploitability(rules, policy)):
+    three = deviation(rules.replace(hand_size=2), "random", 3)
+    for found in (report, exploitability(rules, "random"), exploitability(rules, policy), three):
         digest.update(repr((found.values, found.best_response, found.information_states)).encode())
 
 

@@ -11,6 +11,7 @@ import pytest
 from training import equal, small, weights
 
 import train
+from agents.checkpoint import save_agent
 
 COUNTS = ("updates", "games", "epochs", "minibatch", "magnet_every", "evaluate_every", "save_every", "threads")
 
@@ -109,7 +110,7 @@ def test_the_command_line_names_them_too(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_start_of_another_shape_is_refused(tmp_path: Path) -> None:
     trainer = train.Trainer(small(hidden=(8,), games=1))
-    train.save_agent(tmp_path / "agent", trainer.network, trainer.card())
+    save_agent(tmp_path / "agent", trainer.network, trainer.card())
     again = train.Trainer(small(hidden=(8,), games=1, seed=2, start=tmp_path / "agent"))
     assert equal(weights(again.network), weights(trainer.network))
     with pytest.raises(ValueError, match=r"start=.*hidden \(8,\), trunk separate.*another shape than this run's"):

@@ -95,7 +95,7 @@ def played(
 
 def run(config: train.Config, *, stop_after: int | None = None) -> train.Run:
     """Train as `train.main` does, without its reports; asks for a stop after so many updates."""
-    started = train.open_run(config)
+    started = train.open_run(config, train.Trainer)
     stop = train.StopSignal()
     if stop_after is not None:
         advance = started.trainer.advance
