@@ -46,8 +46,8 @@ SMALL_DECK = "cucumber,ranks=789TJQKA"
 PRECISION = {1: 1e-9, 2: 1e-6, 3: 1e-5, 4: 1e-2, 5: 1e-2}
 """NashConv to which rounds of so many cards are solved, in points."""
 
-CLOSE = 1.5e-3
-"""The same for four cards of Cucumber, which are looked at closely."""
+OTHERWISE = {("cucumber", 4): 1.5e-3, ("concombre", 4): 2e-2}
+"""The same for rules that are looked at more closely, or that take longest."""
 
 Work = Callable[[], Any]
 
@@ -78,7 +78,7 @@ def plan(arguments: Arguments) -> dict[str, dict[str, tuple[int, Work]]]:
         return folder / f"{name}-{cards}.npz"
 
     def solve(name: str, rules: str, cards: int) -> Work:
-        nash_conv = CLOSE if (name, cards) == ("cucumber", 4) else PRECISION[cards]
+        nash_conv = OTHERWISE.get((name, cards), PRECISION[cards])
         return lambda: parts.solve(f"{rules},hand_size={cards}", nash_conv, solved(name, cards))
 
     values = {

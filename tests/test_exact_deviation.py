@@ -199,7 +199,7 @@ def test_reports_that_contradict_themselves(values: Any, best: Any, message: str
     [
         ("cucumber,hand_size=2", "higest", 3, "did you mean 'highest'"),
         ("cucumber,hand_size=2", "highest", 8, "num_players=8 is out of range; allowed: 2 to 7"),
-        ("cucumber,hand_size=2", "highest", 6, "with 4,826,809 last tricks; allowed: 100,000,000 and 500,000"),
+        ("cucumber,hand_size=2", "highest", 5, "with 371,293 last tricks; allowed: 100,000,000 and 100,000"),
         ("three_card", "highest", 4, "up to 815,730,721 leaves"),
         ("concombre", "highest", 3, "leaves the dealer a choice"),
     ],

@@ -27,8 +27,8 @@ from cucumber_env.state import PUBLIC, as_records, compile_rules
 MOST_LEAVES = 100_000_000
 """Larger trees are refused: the arrays of the nodes alone would take gigabytes."""
 
-MOST_TRICKS = 500_000
-"""More ways to play the last trick are refused: at every leaf each of them may have to be looked at."""
+MOST_TRICKS = 100_000
+"""More ways to play the last trick are refused: most of them are looked at from most leaves."""
 
 PIECE = 250_000
 """Information states below the nodes that are worked on at a time, about; bounds the memory for vectors."""
