@@ -23,7 +23,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 # Threads that spin for long while they wait for each other lose most of their speed as soon as anything else runs
@@ -44,8 +44,8 @@ from agents.distributed import Group, leave
 from agents.network import ActorCritic, blend, divergence, entropy, fast_bf16, find_device
 from agents.opponents import Lineup, Opponents
 from agents.policy import NetworkPolicy, widened
-from agents.runs import Clock, StopSignal
-from agents.session import Run, open_run
+from agents.runs import Clock, RunFolder, StopSignal
+from agents.session import Run, open_run, saved_config
 from agents.tables import find_places, find_tables
 from cucumber_env import arena
 from cucumber_env.envs.vector import SelfPlay
@@ -461,7 +461,7 @@ class Trainer:
             if network is not None:
                 network.load_state_dict(below(name, tensors))
         self.opponents.restore(below("pool", tensors), counters["pool"], like=self.network)
-        self.updates, self.turns, self.decisions = (counters[name] for name in ("updates", "turns", "decisions"))
+        self.updates, self.turns, self.decisions = (int(counters[name]) for name in ("updates", "turns", "decisions"))
         self.clock.seconds.update(counters["seconds"])
 
     def policy(self) -> NetworkPolicy:
@@ -514,10 +514,10 @@ class Trainer:
 
 def main(arguments: list[str] | None = None) -> int:
     """Train as the command line says; returns the exit status."""
-    config = tyro.cli(Config, args=arguments, description=__doc__)
     console = Console(stderr=True, quiet=os.environ.get("RANK", "0") != "0")
     try:
-        run = open_run(config, Trainer)
+        config, given = parsed(arguments)
+        run = open_run(config, Trainer, given)
     except (*FAILURES, TypeError) as error:
         report.failure(error)
         leave()
@@ -529,7 +529,8 @@ def main(arguments: list[str] | None = None) -> int:
     stop = StopSignal()
     status = 0
     try:
-        with Progress(trainer.config.updates, done=trainer.updates, console=console) as progress:
+        field = trainer.config.against or "highest"
+        with Progress(trainer.config.updates, done=trainer.updates, field=field, console=console) as progress:
             run.train(progress, stop)
         stop.at_once()
         if trainer.group.leads and not stop.asked:
@@ -545,6 +546,21 @@ def main(arguments: list[str] | None = None) -> int:
         stop.restore()
     report.going_on(folder, trainer.places, trainer.config.episode, console)
     return status or (130 if stop.asked else 0)
+
+
+def parsed(arguments: list[str] | None) -> tuple[Config, dict[str, Any] | None]:
+    """The settings on the command line; beside ``--resume`` also which were given, be they at their defaults or not."""
+    config = tyro.cli(Config, args=arguments, description=__doc__)
+    if config.resume is None:
+        return config, None
+    saved = replace(saved_config(RunFolder(config.resume)), out=None)
+    try:
+        saved.check()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{config.resume} cannot be resumed: {error}") from error
+    again = tyro.cli(Config, args=arguments, default=saved, description=__doc__)
+    given = {one.name: getattr(again, one.name) for one in fields(Config) if one.name != "resume"}
+    return config, {name: value for name, value in given.items() if value != getattr(saved, name)}
 
 
 FAILURES = (ValueError, RuntimeError, FloatingPointError, MemoryError, OSError)

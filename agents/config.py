@@ -89,13 +89,13 @@ class Config:
     against: str | None = None
     """A policy by name that plays all other seats: what is trained is a best response to it."""
     start: Path | None = None
-    """Folder of an agent whose weights training starts from."""
+    """Folder of an agent whose weights training starts from; it may have been trained under other rules."""
     evaluate_every: int = 28
-    """Updates between evaluations at a table of `highest`."""
+    """Updates between evaluations among `highest`, or among the policy of --against."""
     evaluate_deals: int = 2048
     """Duplicate deals of such an evaluation."""
     final_deals: int = 40_000
-    """Duplicate deals behind each line of the final table."""
+    """Duplicate deals behind each line of the final table; divided among several tables, at least 1000 each."""
     final_seed: int = 5
     """Names the deals of the final table."""
     specialists: tuple[Path, ...] = ()

@@ -24,12 +24,13 @@ class Progress:
     Args:
         total: Updates of the run.
         done: Updates done before.
+        field: The policy among which strength is measured.
         console: Where to show it.
     """
 
-    def __init__(self, total: int, *, done: int = 0, console: Console | None = None) -> None:
+    def __init__(self, total: int, *, done: int = 0, field: str = "highest", console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
-        self.total, self.first = total, done
+        self.total, self.first, self.field = total, done, field
         self.strength = "strength –"
         self.started = self.shown = time.monotonic()
         self.bar = Bar(
@@ -59,7 +60,7 @@ class Progress:
         for score in SCORES.values():
             if f"eval/{score}" in metrics:
                 mean, half_width = metrics[f"eval/{score}"], metrics["eval/half_width"]
-                self.strength = f"{score} against highest {mean:.2f} ± {half_width:.2f}"
+                self.strength = f"{score} against {self.field} {mean:.2f} ± {half_width:.2f}"
         facts = f"{metrics['charts/SPS']:,.0f} turns/s · entropy {metrics['losses/entropy']:.2f} · {self.strength}"
         self.bar.update(self.task, completed=done)
         if self.live:

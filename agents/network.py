@@ -146,6 +146,8 @@ def find_device(name: str) -> torch.device:
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.partition(":")[0] not in ("cpu", "cuda"):
+        raise ValueError(f"device={name!r} cannot be used here; allowed: auto, cpu, cuda")
     try:
         return torch.zeros(1, device=name).device
     except (RuntimeError, AssertionError) as error:

@@ -11,7 +11,7 @@ import torch
 from agents.checkpoint import Card, load_agent
 from agents.network import ActorCritic
 from agents.tables import Table
-from cucumber_env.policies import Policy, Turns
+from cucumber_env.policies import Policy, Turns, certain, with_revival
 from cucumber_env.rules import Rules
 
 
@@ -48,9 +48,10 @@ class NetworkPolicy(Policy):
         mask = torch.from_numpy(widened(turns.mask, self.network.actions)).to(device)
         logs = self.network.log_probabilities(torch.from_numpy(observation).to(device), mask)
         logs = logs[:, : turns.mask.shape[1]]
+        probabilities = np.asarray(logs.exp().cpu().numpy())
         if self.greedy:
-            return np.eye(logs.shape[1], dtype=np.float32)[logs.argmax(-1).cpu().numpy()]
-        return np.asarray(logs.exp().cpu().numpy())
+            probabilities = certain(logs.argmax(-1).cpu().numpy(), probabilities)
+        return probabilities if self.card.episode == turns.episode else with_revival(turns, probabilities)
 
     def _check(self, turns: Turns) -> None:
         card = self.card

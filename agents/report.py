@@ -139,7 +139,7 @@ def going_on(folder: Path, places: Sequence[Place], episode: str, console: Conso
     where = f"--rules {shlex.quote(str(table.rules))} --players {table.players}"
     _say(console, f"The agent is in {folder / 'last'}; the best one seen on the way in {folder / 'best'}.")
     _say(console, f"  evaluate   uv run evaluate.py arena {agent} highest careful {where} --episode {episode}")
-    _say(console, f"  play       uv run play.py {agent} {where}")
+    _say(console, f"  play       uv run play.py {agent} {where} --episode {episode}")
     _say(console, f"  resume     {resume}")
 
 
@@ -147,8 +147,6 @@ def failure(error: BaseException) -> None:
     """What went wrong, in whichever process."""
     rank = os.environ.get("RANK")
     _say(Console(stderr=True), f"error: {error}" if rank is None else f"error in process {rank}: {error}", "red")
-    if isinstance(error, FloatingPointError):
-        _say(Console(stderr=True), "Resumed, the run would end here again; try a new one with a smaller learning rate.")
     if isinstance(error, FloatingPointError):
         _say(Console(stderr=True), "Resumed, the run would end here again; try a new one with a smaller learning rate.")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,8 +78,10 @@ class Run:
         try:
             self.trainer.restore(tensors, counters)
             self.best, self.gain = int(counters["best"]), float(counters["gain"])
-        except (RuntimeError, KeyError, TypeError, ValueError) as error:
+        except (RuntimeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"{checkpoint} is not one of this run: {' '.join(str(error).split())}") from error
+        if not 0 <= self.best <= self.trainer.updates <= self.trainer.config.updates:
+            raise ValueError(f"{checkpoint} is not one of this run: it counts {self.trainer.updates} updates")
 
     def begin(self) -> None:
         """Go on from the newest checkpoint, or without any from the beginning, and keep others out of the folder.
@@ -152,51 +155,71 @@ class Run:
         )
 
 
-def open_run(config: Config, make: Callable[[Config], Learner]) -> Run:
+def open_run(config: Config, make: Callable[[Config], Learner], given: Mapping[str, Any] | None = None) -> Run:
     """A new run in its folder, or with ``config.resume`` the one to go on with.
+
+    Args:
+        config: Settings.
+        make: The trainer of some settings.
+        given: Beside ``config.resume``, the settings that were given; by default those that are not at their defaults.
 
     Raises:
         FileNotFoundError, FileExistsError, ValueError: there is nothing to resume, the folder is taken, or a
             setting is out of range; or as `Run.begin`.
     """
     if config.resume is not None:
-        return resumed(config, make)
+        default = Config()
+        changed = {one.name: getattr(config, one.name) for one in fields(Config) if one.name != "resume"}
+        changed = {name: value for name, value in changed.items() if value != getattr(default, name)}
+        return resumed(config.resume, make, changed if given is None else given)
     if config.out is not None:
         RunFolder(config.out).check_new()
     trainer = make(config)
     if config.out is None:
-        name = f"{config.rules}-{config.players}p-seed{config.seed}".replace(",", "-")
+        name = re.sub(r"[^\w.-]+", "-", f"{config.rules}-{config.players}p-seed{config.seed}")
         config.out = free_folder(name, make=trainer.group.leads)
     run = Run(trainer, RunFolder(config.out))
     if trainer.group.leads:
         run.folder.create(describe(config, [place.table for place in trainer.places]))
-    run.begin()
+        run.begin()
     return run
 
 
-def resumed(given: Config, make: Callable[[Config], Learner]) -> Run:
-    """The run in ``given.resume``, at its newest checkpoint; killed before its first, it begins again.
+def resumed(path: Path, make: Callable[[Config], Learner], given: Mapping[str, Any]) -> Run:
+    """The run in a folder, at its newest checkpoint; killed before its first, it begins again.
 
     Raises:
         FileNotFoundError: there is no run.
-        ValueError: another setting was given besides, or what the folder holds is damaged.
+        ValueError: settings were given that are not the machine's, or what the folder holds is damaged.
     """
-    assert given.resume is not None
-    folder = RunFolder(given.resume)
-    saved, default = folder.config(), Config()
-    named = {one.name for one in fields(Config)}
-    if strange := sorted(set(saved) ^ named):
-        raise ValueError(f"{folder.path} was made by another version: settings {', '.join(strange)} differ")
-    changed = [name for name in named - {"resume"} if getattr(given, name) != getattr(default, name)]
-    if refused := sorted(name for name in changed if name not in HERE):
-        raise ValueError(f"resume={folder.path} goes on with the run's own settings; leave out {', '.join(refused)}")
-    config = Config(**(saved | {name: getattr(given, name) for name in changed}))
+    folder = RunFolder(path)
+    config = saved_config(folder)
+    if refused := sorted(name for name in given if name not in HERE):
+        raise ValueError(f"resume={path} goes on with the run's own settings; leave out {', '.join(refused)}")
     try:
-        config.hidden, config.rivals, config.out = tuple(config.hidden), tuple(config.rivals), folder.path
-        config.start = None if folder.checkpoints() else config.start and Path(config.start)
-        config.specialists = tuple(map(Path, config.specialists))
+        config = replace(config, **given)
+        config.start = None if folder.checkpoints() else config.start
         run = Run(make(config), folder)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{folder.path} cannot be resumed: {error}") from error
+        raise ValueError(f"{path} cannot be resumed: {error}") from error
     run.begin()
     return run
+
+
+def saved_config(folder: RunFolder) -> Config:
+    """The settings of the run in a folder; its own place is ``out``.
+
+    Raises:
+        FileNotFoundError, ValueError: there is no run, or one that cannot be read.
+    """
+    saved = folder.config()
+    if strange := sorted(set(saved) ^ {one.name for one in fields(Config)}):
+        raise ValueError(f"{folder.path} was made by another version: settings {', '.join(strange)} differ")
+    try:
+        for name in ("hidden", "rivals"):
+            saved[name] = tuple(saved[name])
+        saved["specialists"] = tuple(map(Path, saved["specialists"]))
+        saved["start"] = saved["start"] and Path(saved["start"])
+    except TypeError as error:
+        raise ValueError(f"{folder.path} cannot be resumed: {error}") from error
+    return Config(**{**saved, "out": folder.path, "resume": None})

@@ -211,17 +211,19 @@ def position_table(results: Results) -> str:
     rows = []
     for cards in ("3", "4"):
         for name in HEURISTICS:
-            shown: dict[int, int] = {}
+            shown: dict[int, set[str]] = {}
             for position in results["positions"][cards][name]["positions"]:
-                played = len(cards_of(position["plays"]))
-                shown[played] = shown.get(played, 0) + 1
-                if shown[played] <= MOST and position["loss"] > CLEAR:
-                    rows.append([*described(position, name)])
+                alike = shown.setdefault(len(cards_of(position["plays"])), set())
+                row = described(position, name)
+                choice = f"{position['plays'][-1:]} {row[1:3]}"
+                if len(alike) < MOST and choice not in alike and position["loss"] > CLEAR:
+                    alike.add(choice)
+                    rows.append(row)
     return markdown(["position", "the solution", "plays instead", "loses"], rows)
 
 
 MOST, CLEAR = 2, 0.5
-"""Positions shown of each kind, and points that must be lost there."""
+"""Positions shown of each kind, with different choices, and points that must be lost there."""
 
 
 def cards_of(plays: str) -> str:

@@ -67,7 +67,7 @@ def word_classes() -> dict[str, int]:
 def solve(rules: str, nash_conv: float, file: Path) -> dict[str, Any]:
     """Solve, keep the solution in `file`; value, distance and size of the game."""
     tree = build(check_rules(rules))
-    policy, report = exact.solve(rules, nash_conv=nash_conv, iterations=400, every=10)
+    policy, report = exact.solve(rules, nash_conv=nash_conv, iterations=400, every=20)
     policy.save(file)
     facts = {name: getattr(report, name) for name in ("nash_conv", "information_states", "decisions", "seconds")}
     low, high = -report.best_response[1], report.best_response[0]

@@ -37,9 +37,8 @@ from typing import Any
 import numpy as np
 
 from cucumber_env.observation import EPISODES, OBSERVATION_VERSION, Layout
-from cucumber_env.policies import Policy, Turns, register
+from cucumber_env.policies import Policy, Turns, certain, register, with_revival
 from cucumber_env.rules import RULES_VERSION, Rules, nearest
-from cucumber_env.state import REVIVE
 
 FORMAT = 1
 """Version of the pair of files; grows when an older program could not read them."""
@@ -214,17 +213,8 @@ class Champion(Policy):
         observation = replace(turns, episode=agent.card.episode).observe(agent.card.seats)
         probabilities = agent.probabilities(observation, turns.mask)
         if self.greedy:
-            probabilities = _certain(probabilities.argmax(axis=1), probabilities)
-        if agent.card.episode != turns.episode:
-            last = turns.mask.shape[1] - 1 - turns.mask[:, ::-1].argmax(axis=1)
-            foreign = turns.views["public"]["phase"] == REVIVE
-            probabilities = np.where(foreign[:, None], _certain(last, probabilities), probabilities)
-        return probabilities
-
-
-def _certain(actions: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Probability one for `actions` ``[B]``, in an array like ``[B, A]``."""
-    return np.eye(like.shape[1], dtype=like.dtype)[actions]
+            probabilities = certain(probabilities.argmax(axis=1), probabilities)
+        return probabilities if agent.card.episode == turns.episode else with_revival(turns, probabilities)
 
 
 register("champion", Champion)

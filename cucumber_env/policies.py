@@ -22,7 +22,7 @@ import numpy as np
 from cucumber_env import batch
 from cucumber_env.observation import Layout
 from cucumber_env.rules import Rules, nearest
-from cucumber_env.state import as_records, compile_rules
+from cucumber_env.state import REVIVE, as_records, compile_rules
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,21 @@ def sample(probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.minimum(action, last)
 
 
+def certain(actions: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Probability one for `actions` ``[B]``, in an array like ``[B, A]``."""
+    return np.eye(like.shape[1], dtype=like.dtype)[actions]
+
+
+def with_revival(turns: Turns, probabilities: np.ndarray) -> np.ndarray:
+    """What an agent of rounds plays in a match: offers to come back, which no round holds, are taken by skipping.
+
+    That is the highest action, as scripted opponents have it; everything else is as `probabilities` ``[B, A]`` say.
+    """
+    last = turns.mask.shape[1] - 1 - turns.mask[:, ::-1].argmax(axis=1)
+    offered = turns.views["public"]["phase"] == REVIVE
+    return np.where(offered[:, None], certain(last, probabilities), probabilities)
+
+
 def decide(policy: Policy, turns: Turns) -> np.ndarray:
     """Actions int64 ``[B]``: forced turns take their one action, the policy is asked for the others."""
     actions = turns.mask.argmax(axis=1)
@@ -164,16 +179,16 @@ def make(policy: str | Policy) -> Policy:
         hint = " (trained agents are known after `import agents`, in a clone)" if name == "checkpoint" else ""
         known = ", ".join(names())
         raise ValueError(f"unknown policy {name!r}{hint or nearest(name, names())}; names: {known}")
-    arguments: list[Any] = []
+    argument: list[str] = []
     options: dict[str, Any] = {}
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
-        if equals:
+        if equals and key.isidentifier():
             options[key] = _value(value)
         else:
-            arguments.append(_value(key))
+            argument.append(part)  # of a path, it may hold commas and equal signs
     try:
-        made = _FACTORIES[name](*arguments, **options)
+        made = _FACTORIES[name](*([_value(",".join(argument))] if argument else []), **options)
     except TypeError as error:
         raise ValueError(f"policy {policy!r}: {error}") from error
     made.name = policy

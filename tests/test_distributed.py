@@ -308,6 +308,22 @@ def test_a_run_goes_on_with_more_processes_or_fewer(tmp_path: Path) -> None:
     assert [line["update"] for line in logged(folder)] == [1, 2, 3, 4, 5, 6]
 
 
+def elsewhere(folder: Path, arguments: list[str]) -> int:
+    """train.py with another working folder."""
+    os.chdir(folder)
+    return train.main(arguments)
+
+
+def test_a_new_run_does_not_go_on_with_the_one_whose_default_folder_is_taken(tmp_path: Path) -> None:
+    arguments = new_run(tmp_path / "none", updates=1)[:-2]
+    assert Started(tmp_path / "said.txt", elsewhere, tmp_path, arguments).status() == 0
+    (first,) = (tmp_path / "runs").iterdir()
+    assert ended(together(2, tmp_path / "two", elsewhere, tmp_path, arguments)) == [0, 0]
+    second = tmp_path / "runs" / f"{first.name}-2"
+    assert sorted((tmp_path / "runs").iterdir()) == [first, second]
+    assert json.loads((second / "last" / "agent.json").read_text())["training"]["updates"] == 1
+
+
 def test_what_is_wrong_ends_all_processes(tmp_path: Path) -> None:
     started = together(2, tmp_path / "run", train.main, new_run(tmp_path / "run", games=1))
     assert ended(started) == [2, 2]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from processes import PATIENCE, finished, flags, logged, new_run, outcome, resumed, until
@@ -16,6 +17,9 @@ from training import run, small
 
 import evaluate
 import train
+from agents.checkpoint import save_agent
+from cucumber_env.envs.vector import SelfPlay
+from cucumber_env.policies import make
 
 ROOT = Path(__file__).parent.parent
 
@@ -166,3 +170,25 @@ def test_train_py_as_a_command(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == f"  resume     uv run train.py --resume {folder}"
     assert outcome(folder) == outcome(tmp_path / "whole")
     json.loads((folder / "report.json").read_text())
+
+
+def test_settings_of_the_machine_count_even_at_their_defaults(begun: Path) -> None:
+    usual = train.Config()
+    _, given = train.parsed([*resumed(begun), *flags(final_deals=usual.final_deals, threads=1)])
+    assert given == {"final_deals": usual.final_deals}
+    _, given = train.parsed([*resumed(begun), *flags(games=usual.games, updates=usual.updates)])
+    with pytest.raises(ValueError, match="leave out games, updates"):
+        train.open_run(train.Config(resume=begun), train.Trainer, given)
+
+
+@pytest.mark.parametrize("name", ["lr=3", "a,b", "a,b=1-c", "with space"])
+def test_the_printed_name_of_an_agent_is_one_that_plays(name: str, tmp_path: Path) -> None:
+    trainer = train.Trainer(small(hidden=(8,), games=1))
+    save_agent(tmp_path / name, trainer.network, trainer.card())
+    for options in ("", ",greedy=1"):
+        policy = make(f"checkpoint:{tmp_path / name}{options}")
+        table = SelfPlay(num_games=2, observe=False)
+        table.reset(seed=1)
+        np.testing.assert_allclose(policy.probabilities(table.turns()).sum(axis=1), 1, rtol=1e-6)
+    with pytest.raises(ValueError, match="greedy=7 is out of range"):
+        make(f"checkpoint:{tmp_path / name},greedy=7")
