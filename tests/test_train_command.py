@@ -141,7 +141,7 @@ def test_the_last_lines_are_plain_and_lead_on(tmp_path: Path) -> None:
     agent, *ways = words.splitlines()[-4:]
     assert agent == f"The agent is in {folder}/last; the best one seen on the way in {folder}/best."
     evaluate_it, play_it, resume_it = map(shlex.split, ways)
-    where = ["--rules", "cucumber", "--players", "4"]
+    where = ["--rules", "cucumber", "--players", "4", "--episode", "round"]
     agent = f"checkpoint:{folder}/last"
     assert evaluate_it[:2] + evaluate_it[4:7] == ["evaluate", "uv", "arena", agent, "highest"]
     assert play_it == ["play", "uv", "run", "play.py", agent, *where]
