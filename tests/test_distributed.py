@@ -20,6 +20,7 @@ from processes import PATIENCE, Started, finished, free_port, logged, new_run, o
 from training import small
 
 import train
+from agents import session
 from agents.checkpoint import load_agent
 from agents.distributed import Group, leave
 from agents.tables import find_places, find_tables
@@ -341,7 +342,7 @@ def unwritable(arguments: list[str]) -> int:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    replace(train, "save_agent", full)
+    replace(session, "save_agent", full)
     return train.main(arguments)
 
 
