@@ -181,7 +181,7 @@ def test_settings_of_the_machine_count_even_at_their_defaults(begun: Path) -> No
         train.open_run(train.Config(resume=begun), train.Trainer, given)
 
 
-@pytest.mark.parametrize("name", ["lr=3", "a,b", "a,b=1-c", "with space"])
+@pytest.mark.parametrize("name", ["lr=3", "a,b", "a-b=1,c", "with space"])
 def test_the_printed_name_of_an_agent_is_one_that_plays(name: str, tmp_path: Path) -> None:
     trainer = train.Trainer(small(hidden=(8,), games=1))
     save_agent(tmp_path / name, trainer.network, trainer.card())
