@@ -76,10 +76,12 @@ def style(results: Results, cards: int, trick: str, role: str, name: str) -> str
 
 
 def mixed_share(play: dict[str, Any]) -> str:
+    """Share of the decisions of a round that the solution mixes, weighted by reach."""
     return f"{play['per_round']['mixed'] / play['per_round']['all']:.1%}"
 
 
 def nash_conv(results: Results, name: str, cards: int) -> str:
+    """NashConv of a policy by name, in points."""
     return points(results["policies"][f"{name} {cards}"]["nash_conv"])
 
 
@@ -227,6 +229,7 @@ MOST, CLEAR = 2, 0.5
 
 
 def cards_of(plays: str) -> str:
+    """The cards in a text of plays, without seats and tricks."""
     return "".join(letter for letter in plays if letter not in "01: ")
 
 
