@@ -24,23 +24,17 @@ from train import Trainer
 
 
 @dataclass
-class Study:
-    """Settings of the curve; all others are those of train.py."""
+class Study(Config):
+    """Settings of train.py, with defaults for rounds of two, and of the curve."""
 
     rules: str = "three_card"
-    """Rules of the rounds."""
+    players: int | str = 2
     updates: int = 300
-    """Updates of the run."""
     games: int = 16_384
-    """Episodes of an update."""
     entropy: float = 0.005
-    """Weight of the entropy bonus at the start."""
-    seed: int = 1
-    """Of the run."""
+    threads: int = 1
     points: int = 6
     """Points of the curve."""
-    threads: int = 1
-    """CPU threads."""
     json: Path | None = None
     """Write the curve here."""
 
@@ -58,16 +52,7 @@ def measured(trainer: Trainer) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Train and measure; returns the exit status."""
     study = tyro.cli(Study, args=arguments, description=__doc__)
-    config = Config(
-        rules=study.rules,
-        players=2,
-        games=study.games,
-        updates=study.updates,
-        entropy=study.entropy,
-        seed=study.seed,
-        threads=study.threads,
-    )
-    trainer = Trainer(config)
+    trainer = Trainer(study)
     curve = []
     start = time.process_time()
     for point in range(1, study.points + 1):
@@ -76,7 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
         curve.append({**measured(trainer), "cpu_seconds": round(time.process_time() - start)})
         print(json.dumps(curve[-1]), flush=True)
     if study.json is not None:
-        settings = {name: value for name, value in vars(study).items() if name != "json"}
+        names = ("rules", "updates", "games", "entropy", "seed", "points", "threads")
+        settings = {name: getattr(study, name) for name in names}
         write_text(study.json, json.dumps({"settings": settings, "curve": curve}, indent=2) + "\n")
     return 0
 
