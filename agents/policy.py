@@ -41,7 +41,7 @@ class NetworkPolicy(Policy):
         Raises:
             ValueError: the table is not one that the agent was trained for.
         """
-        self._check(turns)
+        self.check(turns.rules, turns.num_players, turns.episode)
         device = next(self.network.parameters()).device
         # An agent of rounds may play whole matches: it then sees its round and not the totals.
         observation = replace(turns, episode=self.card.episode).observe(self.card.seats)
@@ -53,16 +53,21 @@ class NetworkPolicy(Policy):
             probabilities = certain(logs.argmax(-1).cpu().numpy(), probabilities)
         return probabilities if self.card.episode == turns.episode else with_revival(turns, probabilities)
 
-    def _check(self, turns: Turns) -> None:
+    def check(self, rules: Rules, num_players: int, episode: str) -> None:
+        """Refuse a table that the agent was not trained for.
+
+        Raises:
+            ValueError: names the tables and what differs.
+        """
         card = self.card
-        fits = card.seats is not None or Table(turns.rules, turns.num_players) in card.tables
-        if fits and turns.mask.shape[1] <= card.actions and (card.episode == "round" or turns.episode == card.episode):
+        fits = card.seats is not None or Table(rules, num_players) in card.tables
+        if fits and rules.num_actions <= card.actions and card.episode in ("round", episode):
             return
         trained = "; ".join(map(str, card.tables[:3])) + (" …" if len(card.tables) > 3 else "")
         raise ValueError(
             f"{self.name} was trained for {trained}, {card.episode} episodes; it was asked to play with "
-            f"{turns.num_players} players and {turns.episode} episodes under "
-            f"{_differences(card.tables[0].rules, turns.rules) or 'the same rules'}"
+            f"{num_players} players and {episode} episodes under "
+            f"{_differences(card.tables[0].rules, rules) or 'the same rules'}"
         )
 
 

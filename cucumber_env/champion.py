@@ -199,6 +199,14 @@ class Champion(Policy):
         if self.agent is not None:
             _check_name(self.folder, self.agent)
 
+    def check(self, rules: Rules, num_players: int, episode: str) -> None:
+        """Refuse a table that no agent of this name was trained for.
+
+        Raises:
+            ValueError: lists the tables there are agents for.
+        """
+        _agent_for(self.folder, self.agent, rules, num_players, episode)
+
     def probabilities(self, turns: Turns) -> np.ndarray:
         """Float32 ``[B, A]``.
 

@@ -70,6 +70,24 @@ class Turns:
         return replace(self, views=self.views[rows], mask=self.mask[rows], u=self.u[rows])
 
 
+TOLERANCE = 0.01
+"""How far from one the probabilities of a decision may sum: as far as half precision rounds."""
+
+
+class PolicyError(ValueError):
+    """A policy answered what it may not, or raised an error of its own (which is then the cause of this one).
+
+    Attributes:
+        policy: Its name.
+        row: The decision of the batch that it failed at.
+        fault: What it did.
+    """
+
+    def __init__(self, policy: str, row: int, fault: str) -> None:
+        super().__init__(f"policy {policy!r} {fault}")
+        self.policy, self.row, self.fault = policy, row, fault
+
+
 class Policy:
     """Base class of policies: give `name` and `probabilities`, or override `act` and set `samples_only`.
 
@@ -91,10 +109,31 @@ class Policy:
 
     def act(self, turns: Turns) -> np.ndarray:
         """An action for every decision, int64 ``[B]``, drawn with ``turns.u``."""
-        return sample(self.probabilities(turns), turns.u)
+        return sample(_checked_probabilities(self, turns), turns.u)
+
+    def check(self, rules: Rules, num_players: int, episode: str) -> None:
+        """Refuse a table at which the policy cannot sit; by default it sits at any.
+
+        Raises:
+            ValueError: says where it can.
+        """
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
+
+
+class FunctionPolicy(Policy):
+    """A policy made of a function from `Turns` to legal actions, int ``[B]``."""
+
+    samples_only = True
+
+    def __init__(self, function: Callable[[Turns], np.ndarray], *, name: str | None = None) -> None:
+        self.function = function
+        self.name = str(name or getattr(function, "__name__", type(function).__name__))
+
+    def act(self, turns: Turns) -> np.ndarray:
+        """What the function says."""
+        return self.function(turns)
 
 
 def sample(probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -124,14 +163,74 @@ def with_revival(turns: Turns, probabilities: np.ndarray) -> np.ndarray:
 
 
 def decide(policy: Policy, turns: Turns) -> np.ndarray:
-    """Actions int64 ``[B]``: forced turns take their one action, the policy is asked for the others."""
+    """Legal actions int64 ``[B]``: forced turns take their one action, the policy is asked for the others.
+
+    Raises:
+        PolicyError: the policy raised an error, or its answer is no legal action for every decision.
+    """
     actions = turns.mask.argmax(axis=1)
     free = turns.mask.sum(axis=1) > 1
     if free.all():
-        return np.asarray(policy.act(turns))
+        return _answers(policy, turns)
     if free.any():
-        actions[free] = policy.act(turns.select(free))
+        rows = np.flatnonzero(free)
+        try:
+            actions[rows] = _answers(policy, turns.select(rows))
+        except PolicyError as error:
+            raise PolicyError(error.policy, int(rows[error.row]), error.fault) from error.__cause__
     return actions
+
+
+def _answers(policy: Policy, turns: Turns) -> np.ndarray:
+    """What the policy chooses, int64 ``[B]``, checked."""
+    try:
+        actions = np.asarray(policy.act(turns))
+    except PolicyError:
+        raise
+    except Exception as error:
+        row, error = _first_failure(policy, turns, error)
+        raise PolicyError(policy.name, row, f"raised {type(error).__name__}: {error}") from error
+    rows = len(turns)
+    if actions.shape != (rows,) or actions.dtype.kind not in "iu":
+        fault = f"answered {rows} decisions with {actions.dtype} of shape {actions.shape}; expected integers ({rows},)"
+        raise PolicyError(policy.name, 0, fault)
+    inside = (actions >= 0) & (actions < turns.mask.shape[1])
+    legal = inside & (turns.mask[np.arange(rows), np.where(inside, actions, 0)] > 0)
+    if not legal.all():
+        row = int(np.argmin(legal))
+        allowed = np.flatnonzero(turns.mask[row]).tolist()
+        raise PolicyError(policy.name, row, f"chose the illegal action {actions[row]}; legal: {allowed}")
+    return actions.astype(np.int64, copy=False)
+
+
+def _first_failure(policy: Policy, turns: Turns, error: Exception) -> tuple[int, Exception]:
+    """The decision that a policy fails at, found by asking again for ever smaller parts of the batch."""
+    rows = np.arange(len(turns))
+    while len(rows) > 1:
+        first, rest = np.array_split(rows, 2)
+        try:
+            policy.act(turns.select(first))
+            rows = rest
+        except Exception as found:
+            rows, error = first, found
+    return int(rows[0]), error
+
+
+def _checked_probabilities(policy: Policy, turns: Turns) -> np.ndarray:
+    """What the policy plays, float ``[B, A]``, refused unless it is distributions over legal actions."""
+    probabilities = np.asarray(policy.probabilities(turns))
+    shape = turns.mask.shape
+    if probabilities.shape != shape or probabilities.dtype.kind != "f":
+        fault = f"gave probabilities of {probabilities.dtype} {probabilities.shape}; expected float {shape}"
+        raise PolicyError(policy.name, 0, fault)
+    # Written so that NaN fails too.
+    sound = (probabilities >= 0) & ((turns.mask > 0) | (probabilities == 0))
+    rows = sound.all(axis=1) & (np.abs(probabilities.sum(axis=1, dtype=np.float64) - 1) < TOLERANCE)
+    if not rows.all():
+        row = int(np.argmin(rows))
+        fault = f"gave probabilities {probabilities[row].tolist()} for the mask {turns.mask[row].tolist()}"
+        raise PolicyError(policy.name, row, f"{fault}; expected numbers ≥ 0 that sum to 1, 0 where illegal")
+    return probabilities
 
 
 Factory = Callable[..., Policy]

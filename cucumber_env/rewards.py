@@ -11,6 +11,9 @@ import numpy as np
 from cucumber_env.batch import OUTCOME, POINTS
 from cucumber_env.rules import Rules
 
+REWARD_VERSION = 1
+"""Stored with results and agents; grows whenever the same game pays something else."""
+
 
 def reward_range(rules: Rules, options: np.ndarray) -> tuple[float, float]:
     """Bounds (lowest, highest) of the sum of rewards that one seat can collect in one episode.

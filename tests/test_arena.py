@@ -284,17 +284,103 @@ def test_comparison_by_hand() -> None:
     [
         (
             lambda turns: np.full(len(turns), 13),
-            r"'my_answer' chose action 13 in deal \d+, seat \d, move \d+; legal: \[",
+            r"policy 'my_answer' chose the illegal action 13; legal: \[.* \(deal 1\d\d, seat \d, move \d+\)$",
         ),
-        (lambda turns: np.full(len(turns), -1), r"chose action -1 in deal"),
-        (lambda turns: turns.mask.argmin(axis=1), r"chose action \d+ in deal"),
-        (lambda turns: np.zeros(len(turns)), r"'my_answer' answered \d+ turns with float64 of shape"),
-        (lambda turns: turns.mask, r"'my_answer' answered \d+ turns with int8 of shape \(\d+, 13\); expected integers"),
+        (lambda turns: np.full(len(turns), -1), r"chose the illegal action -1; legal: .*\(deal"),
+        (lambda turns: turns.mask.argmin(axis=1), r"chose the illegal action \d+; legal: .*\(deal"),
+        (lambda turns: np.zeros(len(turns)), r"'my_answer' answered \d+ decisions with float64 of shape .*\(deal"),
+        (lambda turns: np.full(len(turns), np.nan), r"answered \d+ decisions with float64 of shape .*\(deal"),
+        (lambda turns: turns.mask, r"answered \d+ decisions with int8 of shape \(\d+, 13\); expected integers"),
+        (lambda turns: None, r"answered \d+ decisions with object of shape"),
+        (lambda turns: turns.nothing, r"'my_answer' raised AttributeError: .*nothing.*\(deal"),
     ],
 )
 def test_a_policy_that_answers_what_it_may_not_is_named(answer: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(arena.TableError, match=message) as failed:
         arena.play([Highest(), Answer(answer)], deals=range(100, 120))
+    assert failed.value.policy == "my_answer"
+    assert failed.value.deal in range(100, 120)
+
+
+class Odds(Policy):
+    """Probabilities that are the given function of the legal ones."""
+
+    name = "my_odds"
+
+    def __init__(self, change: Any) -> None:
+        self.change = change
+
+    def probabilities(self, turns: Turns) -> np.ndarray:
+        return self.change(turns.mask / turns.mask.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda legal: np.where(legal > 0, np.nan, 0),
+        lambda legal: legal * 2,
+        lambda legal: np.full_like(legal, 1 / 13),
+        lambda legal: legal[:, :5],
+        lambda legal: legal[:-1],
+        lambda legal: np.eye(13, dtype=np.int64)[legal.argmax(axis=1)],
+        lambda legal: -legal,
+        lambda legal: np.where(legal > 0, np.inf, 0),
+    ],
+)
+def test_probabilities_that_are_none_are_refused(change: Any) -> None:
+    with pytest.raises(
+        arena.TableError, match=r"policy 'my_odds' gave probabilities .* \(deal \d+, seat \d, move \d+\)"
+    ):
+        arena.play([Highest(), Odds(change)], deals=20)
+
+
+def test_probabilities_may_be_rounded_to_half_precision() -> None:
+    half = arena.play([Highest(), Odds(lambda legal: legal.astype(np.float16))], deals=20)
+    assert half.penalties.shape == (20, 2, 2)
+
+
+def test_the_decision_that_a_policy_fails_at_is_found() -> None:
+    """It raises for one seat's hand of one deal alone, in a batch of many."""
+    hands, _ = dealt(Rules.of("cucumber"), 2, 300, seed=0)
+
+    def act(turns: Turns) -> np.ndarray:
+        public = turns.views["public"]
+        if ((public["moves"] < 2) & (turns.views["hand"] == hands[217, 1])).any():
+            raise RuntimeError("this hand is too good")
+        return turns.mask.argmax(axis=1)
+
+    with pytest.raises(
+        arena.TableError, match=r"raised RuntimeError: this hand is too good \(deal 217, seat 1, move"
+    ) as failed:
+        arena.play([Answer(act), Highest()], deals=300)
+    assert failed.value.deal == 217
+    assert isinstance(failed.value.__cause__.__cause__, RuntimeError)
+
+
+def test_policies_that_cannot_sit_at_a_table_are_refused_before_it() -> None:
+    class Choosy(Highest):
+        def check(self, rules: Rules, num_players: int, episode: str) -> None:
+            if num_players != 3:
+                raise ValueError(f"three players or none, not {num_players}")
+
+    arena.play([Choosy(), Lowest(), Lowest()], deals=5)
+    with pytest.raises(ValueError, match="policy 'my_highest' cannot sit at this table: three players or none, not 4"):
+        arena.play([Choosy(), *[Lowest()] * 3], deals=5)
+    with pytest.raises(ValueError, match="policy 'champion' cannot sit at this table: no agent was trained for"):
+        arena.round_robin(["champion", "highest"], rules="three_card", num_players=2, deals=5)
+
+
+def test_decisions_are_the_turns_with_a_choice() -> None:
+    asked = np.zeros(2, np.int64)
+
+    class Counted(Highest):
+        def act(self, turns: Turns) -> np.ndarray:
+            asked[0] += len(turns)
+            return super().act(turns)
+
+    result = arena.play([Counted(), Lowest(), Lowest()], deals=50, seed=3)
+    assert result.of(0, result.decisions).sum() == asked[0] > 0
+    assert result.decisions.max() <= 6  # the seventh card is forced
 
 
 @pytest.mark.parametrize(
@@ -302,6 +388,7 @@ def test_a_policy_that_answers_what_it_may_not_is_named(answer: Any, message: st
     [
         ({"deals": 0}, "deals=0 is out of range"),
         ({"deals": range(-1, 5)}, "deals=range"),
+        ({"deals": np.array([3, 3])}, "different numbers"),
         ({"deals": 2.5}, "deals=2.5 must be an integer"),
         ({"deals": True}, "deals=True must be an integer"),
         ({"batch": 0}, "batch=0 must be an integer"),

@@ -25,10 +25,14 @@ def test_tables_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate.main(["arena", "lowest", "highest", "--deals", "60", "--seed", "3", "--players", "3"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    lines = out.splitlines()
-    assert lines[0] == "cucumber, 3 players, rounds; 60 duplicate deals (seed 3), 95 % intervals"
+    first, ranking, matrix, pairs, seer, rest = out.split("\n\n")
+    assert first == "cucumber, 3 players, rounds; 60 duplicate deals (seed 3), 95 % intervals"
     result = arena.round_robin(["lowest", "highest"], num_players=3, deals=60, seed=3)
-    assert lines[2:] == [*str(arena.matrix_table(result)).splitlines(), "", *str(arena.pair_table(result)).splitlines()]
+    assert [matrix, pairs] == [str(arena.matrix_table(result)), str(arena.pair_table(result))]
+    assert [line.split()[:2] for line in ranking.splitlines()[2:]] == [["1", "highest"], ["2", "lowest"]]
+    (row,) = arena.compare_with(arena.Seer(), ["highest"], num_players=3, deals=60, seed=3)
+    assert seer.splitlines()[3].split()[:2] == ["highest", f"{row.score.mean:.3f}"]
+    assert rest == ""
 
 
 def test_tables_fit_a_terminal() -> None:
@@ -61,7 +65,7 @@ def test_json_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         "seed": 8,
         "score": "outcome",
     }
-    assert found["versions"].keys() == {"cucumber_env", "rules", "observation"}
+    assert found["versions"].keys() == {"cucumber_env", "rules", "rewards", "observation"}
     result = arena.round_robin(
         ["lowest", "highest"], rules=found["rules"], num_players=2, episode="match", deals=50, seed=8
     )
@@ -139,8 +143,13 @@ def test_a_policy_that_fails_ends_with_its_name(
             return np.full(len(turns), 99)
 
     monkeypatch.setitem(policies._FACTORIES, "broken", Broken)
-    assert evaluate.main(["arena", "lowest", "broken", "--deals", "5"]) == 1
-    assert "policy 'broken' chose action 99 in deal" in capsys.readouterr().err
+    assert evaluate.main(["arena", "lowest", "broken", "highest", "--deals", "5"]) == 1
+    out, err = capsys.readouterr()
+    assert "error: policy 'broken' chose the illegal action 99; legal: " in err
+    matrix = next(part for part in out.split("\n\n") if part.startswith("Mean penalty of one"))
+    assert [line.count("failed") for line in matrix.splitlines()[2:]] == [1, 3, 1]  # the rest goes on
+    assert "highest  lowest" not in out
+    assert any(line.split()[:2] == ["lowest", "highest"] for line in out.splitlines())
 
 
 def test_an_interrupt_ends_without_a_traceback(
@@ -149,7 +158,7 @@ def test_an_interrupt_ends_without_a_traceback(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(arena, "round_robin", interrupted)
+    monkeypatch.setattr(arena, "tournament", interrupted)
     assert evaluate.main(["arena", "lowest", "highest", "--json", str(tmp_path / "result.json")]) == 130
     assert capsys.readouterr() == ("", "evaluate.py: interrupted\n")
     assert list(tmp_path.iterdir()) == []

@@ -358,8 +358,8 @@ def test_opponents_never_decide_what_is_forced_and_must_answer_legally():
             return np.full(len(turns), 0.5)
 
     for opponent, message in (
-        (stubborn, "'stubborn' played the illegal action 12"),
-        (Halves(), "'halves' must answer"),
+        (stubborn, "policy 'stubborn' chose the illegal action 12; legal: "),
+        (Halves(), "policy 'halves' answered 1 decisions with float64"),
     ):
         env = CucumberEnv(opponents=opponent)
         with pytest.raises(ValueError, match=message):  # noqa: PT012

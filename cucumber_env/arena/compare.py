@@ -7,13 +7,23 @@ higher is better).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cucumber_env.arena.match import Progress, play
-from cucumber_env.arena.statistics import Estimate, mean_interval, paired_difference
+from cucumber_env.arena.match import Progress, Result, play
+from cucumber_env.arena.results import Failure
+from cucumber_env.arena.statistics import (
+    Estimate,
+    Interval,
+    mean_interval,
+    paired_difference,
+    probability_of_improvement,
+)
+from cucumber_env.arena.tables import play_tables
 from cucumber_env.policies import Policy, make
 from cucumber_env.rules import Rules
 
@@ -31,6 +41,15 @@ class Sample:
     one: np.ndarray
     others: np.ndarray
     share: np.ndarray
+
+    @classmethod
+    def of(cls, result: Result) -> Sample:
+        """What came of a table whose first position the one has, and all others the field."""
+        players = result.scores.shape[2]
+        one, shares = result.of(0, result.scores), result.of(0, result.shares)
+        others = (result.scores.sum(axis=(1, 2)) - one.sum(axis=1)) / (players * (players - 1))
+        # Thirds leave rounding errors that depend on the order of sums; what is equal shall be equal.
+        return cls(*(np.round(values, 12) for values in (one.mean(axis=1), others, shares.mean(axis=1))))
 
 
 @dataclass(frozen=True)
@@ -57,6 +76,18 @@ class Comparison:
     difference: Estimate
     share: Estimate
 
+    @classmethod
+    def of(cls, names: tuple[str, str], sample: Sample, own: Sample, kind: tuple[int, str]) -> Comparison:
+        """From one policy among the other, and the other among itself, at tables of so many seats and such episodes."""
+        return cls(
+            *names,
+            *kind,
+            score=mean_interval(sample.one),
+            own=mean_interval(own.one),
+            difference=paired_difference(sample.one, own.one),
+            share=mean_interval(sample.share),
+        )
+
     @property
     def gain(self) -> float:
         """`difference` turned so that more is better, whatever the score."""
@@ -76,15 +107,25 @@ class Pair:
         first, second: Names.
         difference: Mean score of the first minus the second's, over the tables of one first among seconds and of one
             second among firsts, half each, in all rotations. Exactly 0 for policies that play alike.
+        improvement: Probability that the first scores better than the second on a deal; equal scores count half.
     """
 
     first: str
     second: str
     difference: Estimate
+    improvement: Interval
+
+    @classmethod
+    def of(cls, names: tuple[str, str], first: Sample, second: Sample, *, lower_is_better: bool) -> Pair:
+        """From the first among the second, and the second among the first."""
+        scores = (first.one + second.others) / 2, (first.others + second.one) / 2
+        improvement = probability_of_improvement(*scores, lower_is_better=lower_is_better)
+        return cls(*names, paired_difference(*scores), improvement)
 
     def to_dict(self) -> dict[str, Any]:
-        """Names and difference, for JSON."""
-        return {"first": self.first, "second": self.second, "difference": self.difference.to_dict()}
+        """Names and estimates, for JSON."""
+        estimates = {name: getattr(self, name).to_dict() for name in ("difference", "improvement")}
+        return {"first": self.first, "second": self.second, **estimates}
 
 
 @dataclass(frozen=True)
@@ -93,22 +134,60 @@ class RoundRobin:
 
     Attributes:
         names: Of the policies, in the order given.
+        num_players: Seats at each table.
         episode: ``"round"`` or ``"match"``.
         against: ``against[i][j]`` is policy `i` against n−1 of policy `j`; on the diagonal, a policy among itself.
-        pairs: All pairs of different positions ``i < j``.
+            None where one of the tables that it takes ended early.
+        pairs: All pairs of different positions ``i < j`` whose tables did not end early.
+        failures: Tables that a policy's error ended.
+        results: ``results[i][j]``, the games behind ``against[i][j]``, or None.
     """
 
     names: list[str]
+    num_players: int
     episode: str
-    against: list[list[Comparison]]
+    against: list[list[Comparison | None]]
     pairs: list[Pair]
+    failures: list[Failure] = field(default_factory=list)
+    results: list[list[Result | None]] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(cls, names: Sequence[str], results: Sequence[Sequence[Result | Failure | None]]) -> RoundRobin:
+        """From what came of every table of one ``names[i]`` among ``names[j]``, at ``results[i][j]``.
+
+        Raises:
+            ValueError: nothing came of any table; says why.
+        """
+        failures = [result for row in results for result in row if isinstance(result, Failure)]
+        played = [[None if isinstance(result, Failure) else result for result in row] for row in results]
+        if not any(result for row in played for result in row):
+            raise ValueError(f"no table was played to its end: {failures[0].message if failures else 'there is none'}")
+        samples = [[None if result is None else Sample.of(result) for result in row] for row in played]
+        some = next(result for row in played for result in row if result is not None)
+        kind = (some.scores.shape[2], some.episode)
+        places = range(len(names))
+
+        def compare(i: int, j: int) -> Comparison | None:
+            sample, own = samples[i][j], samples[j][j]
+            if sample is None or own is None:
+                return None
+            return Comparison.of((names[i], names[j]), sample, own, kind)
+
+        pairs = [
+            Pair.of((names[i], names[j]), first, second, lower_is_better=some.episode == "round")
+            for i, j in combinations(places, 2)
+            if (first := samples[i][j]) and (second := samples[j][i])
+        ]
+        against = [[compare(i, j) for j in places] for i in places]
+        return cls(list(names), *kind, against, pairs, failures, played)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for JSON; `against` as one list, row by row."""
+        """All but the games, for JSON; `against` as one list, row by row."""
         return {
             "policies": self.names,
-            "against": [comparison.to_dict() for row in self.against for comparison in row],
+            "against": [comparison.to_dict() for row in self.against for comparison in row if comparison],
             "pairs": [pair.to_dict() for pair in self.pairs],
+            "failures": [failure.to_dict() for failure in self.failures],
         }
 
 
@@ -117,13 +196,12 @@ def one_against(policy: str | Policy, field: str | Policy, *, num_players: int =
 
     If both are the same object, the table is played once a deal instead of n times.
     """
-    other = make(field)
-    result = play([policy, *[other] * (num_players - 1)], **options)
-    scores = result.scores
-    one, shares = result.of(0, scores), result.of(0, result.shares)
-    others = (scores.sum(axis=(1, 2)) - one.sum(axis=1)) / (num_players * (num_players - 1))
-    # Thirds leave rounding errors that depend on the order of sums; what is equal shall be equal.
-    return Sample(*(np.round(values, 12) for values in (one.mean(axis=1), others, shares.mean(axis=1))))
+    return Sample.of(play(one_table(policy, make(field), num_players), **options))
+
+
+def one_table(policy: str | Policy, field: str | Policy, num_players: int) -> list[str | Policy]:
+    """One policy at the first position of a table, another at all others."""
+    return [policy, *[field] * (num_players - 1)]
 
 
 def compare_with(
@@ -154,13 +232,19 @@ def compare_with(
 
     Raises:
         ValueError, TypeError: as `play`, or fewer than two deals.
+        TableError: a policy failed.
     """
-    options = _options(rules, num_players, deals, seed, episode, progress)
     one = make(policy)
     others = [make(field) for field in fields]
+    tables = [one_table(guest, field, num_players) for field in others for guest in (one, field)]
+    played = play_tables(tables, rules=rules, deals=check_deals(deals), seed=seed, episode=episode, progress=progress)
+    for outcome in played:
+        if isinstance(outcome, Failure):
+            raise outcome.error()
+    samples = [Sample.of(outcome) for outcome in played if isinstance(outcome, Result)]
     return [
-        _compare(one, field, one_against(one, field, **options), one_against(field, field, **options), options)
-        for field in others
+        Comparison.of((one.name, field.name), sample, own, (num_players, episode))
+        for field, sample, own in zip(others, samples[::2], samples[1::2], strict=True)
     ]
 
 
@@ -172,25 +256,32 @@ def round_robin(
     deals: int | range = 1000,
     seed: int = 0,
     episode: str = "round",
+    file: str | Path | None = None,
+    workers: int | None = 1,
     progress: Progress | None = None,
 ) -> RoundRobin:
     """Every policy against n−1 of every other, all on the same deals.
 
-    Reports ``len(policies) ** 2 * deals`` to `progress`. Arguments and errors are those of `compare_with`.
+    Reports ``len(policies) ** 2 * deals`` to `progress`. Other arguments are those of `compare_with`; `file` and
+    `workers` those of `tables.play_tables`, by which a tournament is continued and played on many cores.
+
+    Raises:
+        ValueError, TypeError, OSError: as `play_tables`, fewer than two deals, or no table that could be played.
     """
-    options = _options(rules, num_players, deals, seed, episode, progress)
     made = [make(policy) for policy in policies]
-    samples = [[one_against(one, field, **options) for field in made] for one in made]
-    against = [
-        [_compare(one, field, samples[i][j], samples[j][j], options) for j, field in enumerate(made)]
-        for i, one in enumerate(made)
-    ]
-    pairs = [
-        Pair(made[i].name, made[j].name, _same_tables(samples[i][j], samples[j][i]))
-        for i in range(len(made))
-        for j in range(i + 1, len(made))
-    ]
-    return RoundRobin([policy.name for policy in made], episode, against, pairs)
+    tables = [one_table(one, field, num_players) for one in made for field in made]
+    played = play_tables(
+        tables,
+        rules=rules,
+        deals=check_deals(deals),
+        seed=seed,
+        episode=episode,
+        file=file,
+        workers=workers,
+        progress=progress,
+    )
+    names, size = [policy.name for policy in made], len(made)
+    return RoundRobin.of(names, [played[row * size : (row + 1) * size] for row in range(size)])
 
 
 def check_deals(deals: int | range) -> int | range:
@@ -199,41 +290,3 @@ def check_deals(deals: int | range) -> int | range:
     if isinstance(count, int | np.integer) and count < 2:
         raise ValueError(f"deals={deals!r} is out of range; allowed: 2 and more (one has no interval)")
     return deals
-
-
-def _options(
-    rules: Rules | str | Mapping[str, Any],
-    num_players: int,
-    deals: int | range,
-    seed: int,
-    episode: str,
-    progress: Progress | None,
-) -> dict[str, Any]:
-    """The arguments of `one_against`, with what all tables share checked once."""
-    rules = Rules.of(rules)
-    return {
-        "rules": rules,
-        "num_players": rules.check_players(num_players),
-        "deals": check_deals(deals),
-        "seed": seed,
-        "episode": episode,
-        "progress": progress,
-    }
-
-
-def _compare(one: Policy, field: Policy, sample: Sample, own: Sample, options: dict[str, Any]) -> Comparison:
-    return Comparison(
-        policy=one.name,
-        field=field.name,
-        num_players=options["num_players"],
-        episode=options["episode"],
-        score=mean_interval(sample.one),
-        own=mean_interval(own.one),
-        difference=paired_difference(sample.one, own.one),
-        share=mean_interval(sample.share),
-    )
-
-
-def _same_tables(first: Sample, second: Sample) -> Estimate:
-    """Difference of two policies from the one's table among the other's and the other's among the one's."""
-    return mean_interval((first.one - first.others + second.others - second.one) / 2)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cucumber_env.arena.compare import Comparison, RoundRobin
-from cucumber_env.arena.statistics import Estimate
+from cucumber_env.arena.statistics import Estimate, Interval
 
 SCORES = {"round": "penalty", "match": "outcome"}
 SHARES = {"round": "paid", "match": "won"}
@@ -61,11 +62,11 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
 def matrix_table(result: RoundRobin) -> Table:
     """Scores of every policy (row) against n−1 of every other (column); columns carry the numbers of the rows."""
     score = SCORES[result.episode]
-    others = result.against[0][0].num_players - 1
+    others = result.num_players - 1
     title = f"Mean {score} of one (row) against {others} of each (column), {better(result.episode)}"
     numbers = [f"#{number}" for number in range(1, len(result.names) + 1)]
     rows = [
-        [f"{number} {name}", *(interval(comparison.score) for comparison in row)]
+        [f"{number} {name}", *(interval(comparison.score) if comparison else "failed" for comparison in row)]
         for number, name, row in zip(numbers, result.names, result.against, strict=True)
     ]
     return Table(title, ["", *numbers], rows)
@@ -75,11 +76,62 @@ def pair_table(result: RoundRobin) -> Table:
     """Who scores better of every pair at the same tables."""
     score = SCORES[result.episode]
     rows = [
-        [pair.first, pair.second, interval(pair.difference, signed=True), _verdict(pair.difference, result.episode)]
+        [
+            pair.first,
+            pair.second,
+            interval(pair.difference, signed=True),
+            percent(pair.improvement),
+            _verdict(pair.difference, result.episode),
+        ]
         for pair in result.pairs
     ]
     title = f"Mean {score} at the same tables, first minus second"
-    return Table(title, ["first", "second", "difference", "better"], rows, left=2)
+    return Table(title, ["first", "second", "difference", "better on", "better"], rows, left=2)
+
+
+def report_tables(report: Mapping[str, Any], result: RoundRobin) -> list[Table]:
+    """A tournament's report in tables, the ranking first; see `Tournament.report`."""
+    score = SCORES[result.episode]
+    heads = ["rank", "policy", f"mean {score}", "OpenSkill"]
+    rows = [
+        ["–".join(map(str, dict.fromkeys(row["rank"]))), row["policy"], between(row["score"]), rating(row["openskill"])]
+        for row in report["ranking"]
+    ]
+    title = f"Ranking by mean {score} among all, equal weights ({better(result.episode)}); a rank such as 1–2 is a tie"
+    tables = [Table(title, heads, rows, left=2), matrix_table(result), pair_table(result)]
+    if report["mixed"]:
+        rows = [[row["policy"], str(row["tables"]), between(row["score"])] for row in report["mixed"]]
+        tables.append(Table("At tables of different policies", ["", "tables", f"mean {score}"], rows))
+    if report["seer"]:
+        rows = [
+            [row["field"], between(row["score"]), between(row["difference"], signed=True)] for row in report["seer"]
+        ]
+        title = "An agent that sees all cards, among the others of each field"
+        tables.append(Table(title, ["field", score, "less one of the field"], rows))
+    if report["suspects"]:
+        rows = [[row["policy"], row["field"], row["text"]] for row in report["suspects"]]
+        tables.append(Table("Suspiciously near to an agent that sees all cards", ["policy", "field", ""], rows, left=3))
+    if report["audit"]:
+        rows = [
+            [row["policy"], row["kind"], between(row["gain"], signed=True), f"{row['at_least']:.3f}"]
+            for row in report["audit"]
+        ]
+        tables.append(Table("Gain from deviating", ["policy", "responder", "gain", "at least"], rows, left=2))
+    if report["cycles"]:
+        rows = [[" beats ".join([*cycle, cycle[0]])] for cycle in report["cycles"]]
+        tables.append(Table("Cycles, which no ranking can show", [""], rows))
+    return tables
+
+
+def between(estimate: Mapping[str, float], *, signed: bool = False) -> str:
+    """An estimate of a report as text; see `interval`."""
+    half_width = (estimate["high"] - estimate["low"]) / 2
+    return interval(Estimate(estimate["mean"], half_width, int(estimate["deals"])), signed=signed)
+
+
+def rating(openskill: Mapping[str, float]) -> str:
+    """A rating as text, such as ``27.1 ± 0.8``."""
+    return f"{openskill['mu']:.1f} ± {openskill['sigma']:.1f}"
 
 
 def better(episode: str) -> str:
@@ -93,7 +145,7 @@ def interval(estimate: Estimate, *, signed: bool = False) -> str:
     return f"{mean:{'+' if signed and mean else ''}.3f} ± {estimate.half_width:.3f}"
 
 
-def percent(estimate: Estimate) -> str:
+def percent(estimate: Estimate | Interval) -> str:
     """The mean of shares, in per cent."""
     return f"{100 * estimate.mean:.1f} %"
 

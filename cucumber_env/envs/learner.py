@@ -10,7 +10,7 @@ import numpy as np
 from cucumber_env import batch, one_seat, policies
 from cucumber_env.batch import TERMINATED
 from cucumber_env.observation import Layout
-from cucumber_env.policies import Policy, Turns
+from cucumber_env.policies import FunctionPolicy, Policy, Turns, decide
 from cucumber_env.rewards import reward_range
 from cucumber_env.rules import MAX_SEATS, Rules
 from cucumber_env.state import NOBODY, VIEW, as_records, as_table, compile_rules
@@ -192,26 +192,12 @@ class LearnerGames:
     def _ask(self, rows: np.ndarray) -> np.ndarray:
         """What the opponents to move in `rows` play, each policy asked once."""
         if len(self.policies) == 1:
-            return self._answers(self.policies[0], rows)
+            return decide(self.policies[0], self.turns(rows))
         chosen = self._chosen[rows, self._turn[rows]]
         actions = np.empty(len(rows), np.int64)
         for index in np.unique(chosen):
             mine = chosen == index
-            actions[mine] = self._answers(self.policies[index], rows[mine])
-        return actions
-
-    def _answers(self, policy: Policy, rows: np.ndarray) -> np.ndarray:
-        actions = np.asarray(policies.decide(policy, self.turns(rows)))
-        if actions.shape != rows.shape or actions.dtype.kind not in "iu":
-            raise ValueError(
-                f"opponent {policy.name!r} must answer with integers of shape {rows.shape}, "
-                f"got {actions.dtype} of shape {actions.shape}"
-            )
-        actions = actions.astype(np.int64, copy=False)
-        bad = batch.first_illegal(self._tables[0], self.games, rows, actions)
-        if bad >= 0:
-            legal = np.flatnonzero(self.mask[rows[bad]]).tolist()
-            raise ValueError(f"opponent {policy.name!r} played the illegal action {actions[bad]}; legal: {legal}")
+            actions[mine] = decide(self.policies[index], self.turns(rows[mine]))
         return actions
 
     def _stop(self, rows: np.ndarray, actions: np.ndarray) -> None:
@@ -221,19 +207,6 @@ class LearnerGames:
         self.done[rows] = TERMINATED
         self._turn[rows] = NOBODY
         self.mask[rows] = 1
-
-
-class _Function(Policy):
-    """A policy made of a function from `Turns` to actions."""
-
-    samples_only = True
-
-    def __init__(self, function: Callable[[Turns], np.ndarray]) -> None:
-        self.function = function
-        self.name = getattr(function, "__name__", type(function).__name__)
-
-    def act(self, turns: Turns) -> np.ndarray:
-        return self.function(turns)
 
 
 def as_policies(opponents: Opponent | Sequence[Opponent]) -> list[Policy]:
@@ -260,7 +233,7 @@ def _as_policy(opponent: Any) -> Policy:
     if isinstance(opponent, Policy):
         return opponent
     if callable(opponent) and not isinstance(opponent, type):
-        return _Function(opponent)
+        return FunctionPolicy(opponent)
     raise TypeError(
         f"opponents={opponent!r} must be a policy's name, a policy, a function of Turns, or a list of these, "
         f"got {type(opponent).__name__}"

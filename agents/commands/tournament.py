@@ -1,0 +1,185 @@
+"""Tournaments from the command line: played, and read back from files of results."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as json_format
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from agents.commands.common import check_file, fail, load, progress_bar, versions, write, write_json
+from agents.display import show
+from cucumber_env import arena
+from cucumber_env.arena.match import check_table
+from cucumber_env.batch import seed_word
+from cucumber_env.policies import Policy
+from cucumber_env.rules import Rules
+
+File = Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]
+
+
+@dataclasses.dataclass
+class Output:
+    """Where a report goes; base of commands."""
+
+    json: File = None
+    """Write everything as JSON to this file, or with `-` to stdout in place of the tables."""
+    markdown: File = None
+    """Write the report as Markdown to this file."""
+    html: File = None
+    """Write the report as a page for the browser, with plots, to this file."""
+    audit: Annotated[tuple[str, ...], arg(metavar="FILE ...", help_behavior_hint="")] = ()
+    """Files that `evaluate.py audit --json` wrote: what best responses gain, for the report."""
+
+    command_line: str = dataclasses.field(default="", init=False)
+
+    def check_output(self) -> None:
+        """Refuse files that cannot be written.
+
+        Raises:
+            ValueError: names the argument.
+        """
+        for name in ("json", "markdown", "html"):
+            check_file(name, getattr(self, name))
+
+    def audits(self) -> list[dict[str, Any]]:
+        """What the files of `audit` hold.
+
+        Raises:
+            ValueError, OSError: a file that holds no audit.
+        """
+        found = []
+        for file in self.audit:
+            try:
+                row = json_format.loads(Path(file).read_text(encoding="utf-8"))
+                found.append({name: row[name] for name in ("policy", "kind", "gain", "at_least")} | row)
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"audit: {file} is no audit: {error}") from error
+        return found
+
+    def write(self, cup: arena.Tournament) -> int:
+        """Show the tables and write the report; returns the exit code."""
+        report = cup.report(audit=self.audits(), command_line=self.command_line)
+        report["versions"] = versions()
+        if self.json != "-":
+            for table in arena.report_tables(report, cup.round_robin):
+                show(table)
+                print()
+        if self.json is not None:
+            write_json(self.json, report)
+        if self.markdown is not None:
+            write(self.markdown, arena.markdown(report))
+        if self.html is not None:
+            write(self.html, arena.page(report))
+        for failure in cup.round_robin.failures:
+            fail(failure.message, 1)
+        return 1 if cup.round_robin.failures else 0
+
+
+@dataclasses.dataclass
+class Arena(Output):
+    """Every policy against a table of every other, on the same duplicate deals."""
+
+    policies: Annotated[tuple[str, ...], Positional, arg(metavar="POLICY ...", help_behavior_hint="")] = ()
+    """Names of two or more policies, such as `highest` or `checkpoint:runs/demo/best`."""
+    rules: str = "cucumber"
+    """Rules: a preset, with changes after commas, such as `cucumber,hand_size=3`."""
+    players: int = 4
+    """Seats at each table."""
+    episode: Literal["round", "match"] = "round"
+    """What is played on each deal: a round (the score is its penalty) or a whole match (its outcome)."""
+    deals: int = 10_000
+    """Duplicate deals of each table; each is played once for every rotation of the seats."""
+    seed: int = 0
+    """Names the deals; no seed shares a deal with training."""
+    seer_deals: int = arena.SEER_DEALS
+    """Deals, at most, on which an agent that sees all cards is put beside the others; 0: none."""
+    mixed_deals: int = 0
+    """Deals, at most, of tables of different policies, on which ratings then rest; 0: none."""
+    results: File = None
+    """Write every game to this file as a line of JSON; if it is there, go on with it."""
+    workers: int = 1
+    """Processes that play; -1: all cores."""
+    imports: Annotated[tuple[str, ...], arg(metavar="MODULE ...", help_behavior_hint="")] = ()
+    """Modules to import first, which register policies of yours."""
+
+    def check(self) -> tuple[Rules, list[Policy]]:
+        """The rules and the policies, after everything has been checked.
+
+        Raises:
+            ValueError, TypeError, OSError: what is wrong with which argument.
+        """
+        load(self.imports)
+        made = arena.check_policies(self.policies)
+        rules = Rules.of(self.rules)
+        rules.check_players(self.players, name="players")
+        for policy in made:
+            check_table([policy] * self.players, rules, self.episode)
+        arena.check_deals(self.deals)
+        seed_word(self.seed)
+        for name in ("seer_deals", "mixed_deals"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)} is out of range; allowed: 0 and more")
+        if self.workers < 1 and self.workers != -1:
+            raise ValueError(f"workers={self.workers} is out of range; allowed: 1 and more, or -1 for all cores")
+        self.check_output()
+        check_file("results", self.results)
+        self.audits()
+        return rules, made
+
+    def run(self) -> int:
+        """Check, play, report; returns the exit code."""
+        rules, made = self.check()
+        try:
+            cup = self.play(rules, made)
+        except KeyboardInterrupt:
+            if self.results is not None:
+                print(f"What was played is in {self.results}; the same command goes on.", file=sys.stderr)
+            raise
+        if self.json != "-":
+            episodes = "rounds" if self.episode == "round" else "matches"
+            print(
+                f"{rules}, {self.players} players, {episodes}; {self.deals:,} duplicate deals (seed {self.seed}), "
+                "95 % intervals\n"
+            )
+        return self.write(cup)
+
+    def play(self, rules: Rules, made: list[Policy]) -> arena.Tournament:
+        """Play all tables, with a progress bar on stderr if that is a terminal."""
+        options = {"deals": self.deals, "seer_deals": self.seer_deals, "mixed_deals": self.mixed_deals}
+        with progress_bar() as bar:
+            task = bar.add_task("playing", total=arena.size(len(made), self.players, **options))
+            return arena.tournament(
+                made,
+                rules=rules,
+                num_players=self.players,
+                episode=self.episode,
+                seed=self.seed,
+                file=self.results,
+                workers=self.workers,
+                progress=lambda deals: bar.advance(task, deals),
+                **options,
+            )
+
+
+@dataclasses.dataclass
+class Report(Output):
+    """The report of a tournament from files of results, which are merged."""
+
+    files: Annotated[tuple[str, ...], Positional, arg(metavar="RESULTS ...", help_behavior_hint="")] = ()
+    """Files that `evaluate.py arena --results` wrote."""
+
+    def run(self) -> int:
+        """Read, report; returns the exit code."""
+        self.check_output()
+        cup = arena.analyse(arena.read(self.files))
+        if self.json != "-":
+            setting = cup.setting
+            print(
+                f"{setting.rules}, {setting.num_players} players, {setting.episode} episodes; {cup.deals:,} duplicate "
+                f"deals (seed {setting.seed}), 95 % intervals\n"
+            )
+        return self.write(cup)
