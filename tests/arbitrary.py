@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from brute_force import State
+import pytest
+from brute_force import BruteForce, State, Strategy
 
+from cucumber_env.exact.reports import Measured
 from cucumber_env.policies import Policy, Turns
+from cucumber_env.rules import Rules
 from cucumber_env.state import NUM_RANKS
 
 
@@ -45,3 +49,29 @@ class Arbitrary(Policy):
             for rank, share in arbitrary(state, np.flatnonzero(turns.mask[row]).tolist()).items():
                 out[row, rank] = share
         return out
+
+
+SCRIPTED: dict[str, Strategy] = {
+    "random": lambda state, legal: dict.fromkeys(legal, 1 / len(legal)),
+    "lowest": lambda state, legal: {min(legal): 1.0},
+    "highest": lambda state, legal: {max(legal): 1.0},
+}
+"""Baselines that need no plan, for brute force."""
+
+
+def agrees_with_brute_force(measure: Callable[[Policy], Measured], rules: Rules, players: int) -> None:
+    """Values, best responses, baselines, size of the game and what is asked, all against brute force."""
+    witness = BruteForce(rules, players)
+    policy = Arbitrary()
+    report = measure(policy)
+    for seat in range(players):
+        assert report.values[seat] == pytest.approx(witness.value([arbitrary] * players, seat), abs=1e-9)
+        assert report.best_response[seat] == pytest.approx(witness.best_response(seat, arbitrary), abs=1e-9)
+    for seat, (name, strategy) in enumerate(SCRIPTED.items()):
+        played = [strategy if seat % players == other else arbitrary for other in range(players)]
+        value = witness.value(played, seat % players)
+        assert report.baselines[name][seat % players] == pytest.approx(value, abs=1e-9)
+    choices = {state for state, legal in witness.states.items() if len(legal) > 1}
+    assert (report.information_states, report.decisions) == (len(witness.states), len(choices))
+    assert len(policy.asked) == len(set(policy.asked))
+    assert set(policy.asked) == choices & witness.reached(arbitrary)

@@ -7,7 +7,6 @@ is missing or empty is said to be missing.
 
 from __future__ import annotations
 
-from cucumber_env.arena import pictures
 from cucumber_env.arena.document import (
     Block,
     Bullets,
@@ -30,6 +29,7 @@ from cucumber_env.arena.document import (
     printable,
     signed,
 )
+from cucumber_env.arena.pictures import distribution, matrix, pairs
 from cucumber_env.arena.sheet import Report, Sheet
 from cucumber_env.rules import FIELDS, RULES_VERSION, Rules
 
@@ -51,9 +51,9 @@ def sections(report: Report) -> list[Section]:
         Section("summary", "In short", [Bullets(_summary(sheet))]),
         Section("played", "What was played", _played(sheet)),
         Section("ranking", "Ranking", _ranking(sheet)),
-        Section("pairs", "Who is better than whom", pictures.pairs(sheet)),
-        Section("matrix", "Payoff matrix", pictures.matrix(sheet)),
-        Section("distribution", "What they paid" if sheet.lower else "Totals at the end", pictures.distribution(sheet)),
+        Section("pairs", "Who is better than whom", pairs(sheet)),
+        Section("matrix", "Payoff matrix", matrix(sheet)),
+        Section("distribution", "What they paid" if sheet.lower else "Totals at the end", distribution(sheet)),
         Section("seer", "Beside an agent that sees all cards", _seer(sheet)),
         Section("audit", "Gain from deviating", _audit(sheet)),
         Section("failures", "Failures", _failures(sheet)),
@@ -68,8 +68,8 @@ def _summary(sheet: Sheet) -> list[Text]:
     first = [row["policy"] for row in ranking if row["rank"][0] == 1]
     who = (*listed(all_named(first)), " ranks first, alone." if len(first) == 1 else " share the first place.")
     even = sum(sheet.verdict(pair["difference"]) == "even" for pair in sheet.pairs)
-    pairs = counted(len(sheet.pairs), "pair")
-    decided = f"{len(sheet.pairs) - even} of {pairs} told apart, each by its own {sheet.level} interval."
+    all_pairs = counted(len(sheet.pairs), "pair")
+    decided = f"{len(sheet.pairs) - even} of {all_pairs} told apart, each by its own {sheet.level} interval."
     seer = (
         counted(len(suspects), "policy comes", "policies come") + " suspiciously near to an agent that sees all cards."
     )
@@ -153,12 +153,12 @@ def _ranking(sheet: Sheet) -> list[Block]:
 
 
 def _mixed(sheet: Sheet) -> list[Block]:
-    rows = sheet.report.get("mixed", ())
-    if not rows:
-        return []
-    lines: list[list[Cell]] = [[named(row["policy"]), number(row["score"]), str(row["tables"])] for row in rows]
-    text = "Beside that, tables where all seats play different policies; the mean over these tables:"
-    return [Paragraph((text,)), Grid("At mixed tables", ["policy", sheet.report["score"], "tables"], lines)]
+    found = {row["policy"]: row for row in sheet.report.get("mixed", ())}
+    lines: list[list[Cell]] = [
+        [named(name), number(found[name]["score"]), str(found[name]["tables"])] for name in sheet.names if name in found
+    ]
+    title = f"Mean {sheet.report['score']} at mixed tables, where all seats play different policies"
+    return [Grid(title, ["policy", sheet.report["score"], "tables"], lines)] if lines else []
 
 
 def _cycles(sheet: Sheet) -> list[Block]:
@@ -224,7 +224,7 @@ def _failures(sheet: Sheet) -> list[Block]:
     if not rows:
         return [Paragraph(("None: every table was played to its end.",))]
     lines: list[list[Cell]] = [
-        [named(row["policy"]), ", ".join(all_named(row["table"])), str(row["deal"]), printable(row["message"])]
+        [named(row["policy"]), ", ".join(all_named(row["table"])), str(row["deal"]), printable(row["failed"])]
         for row in rows
     ]
     text = "These tables were ended by an error of a policy. No number of this report comes from them."

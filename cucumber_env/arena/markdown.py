@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cucumber_env.arena import contents
+from cucumber_env.arena.contents import sections, title
 from cucumber_env.arena.document import (
     Block,
     Bullets,
@@ -32,8 +32,8 @@ def markdown(report: Mapping[str, Any]) -> str:
     Raises:
         ValueError: the report lacks what every report has.
     """
-    parts = [f"# {_escape(contents.title(report))}"]
-    for section in contents.sections(report):
+    parts = [f"# {_escape(title(report))}"]
+    for section in sections(report):
         parts.append(f"## {_escape(section.title)}")
         parts += [text for block in section.blocks if (text := _block(block))]
     return "\n\n".join(parts) + "\n"

@@ -13,7 +13,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from cucumber_env.arena import contents
+from cucumber_env.arena.contents import sections, title
 from cucumber_env.arena.document import (
     Block,
     Bullets,
@@ -66,11 +66,11 @@ def page(report: Mapping[str, Any]) -> str:
         ValueError: the report lacks what every report has.
         ImportError: matplotlib is not installed; says what to install.
     """
-    parts = contents.sections(report)
+    parts = sections(report)
     links = "\n".join(f'<li><a href="#{part.name}">{escape(part.title)}</a></li>' for part in parts[1:])
     first, *rest = map(_section, parts)
     body = "\n".join([first, f'<nav aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>', *rest])
-    return _PAGE.format(title=escape(contents.title(report)), style=_style(), body=body)
+    return _PAGE.format(title=escape(title(report)), style=_style(), body=body)
 
 
 @cache

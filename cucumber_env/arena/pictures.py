@@ -7,7 +7,6 @@ from functools import partial
 from math import sqrt
 from typing import Any
 
-from cucumber_env.arena import plots
 from cucumber_env.arena.document import (
     Block,
     Cell,
@@ -25,6 +24,7 @@ from cucumber_env.arena.document import (
     printable,
     signed,
 )
+from cucumber_env.arena.plots import Bars, Row, draw_distribution, draw_forest
 from cucumber_env.arena.sheet import Sheet
 
 FEW_PAIRS = 30
@@ -42,8 +42,8 @@ def pairs(sheet: Sheet) -> list[Block]:
         "decides all pairs together, so that it may leave tied what is told apart here.",
     )
     caption = (
-        f"The policy in bold minus each below it. Bars are {sheet.level} intervals; one that crosses zero leaves the pair "
-        "undecided."
+        f"The policy in bold minus each below it. Bars are {sheet.level} intervals; one that crosses zero leaves "
+        "the pair undecided."
     )
     shown = _shown(sheet)
     if len(shown) < len(sheet.pairs):
@@ -53,7 +53,7 @@ def pairs(sheet: Sheet) -> list[Block]:
         for name in dict.fromkeys(pair["first"] for pair in shown)
     ]
     label = f"difference in {score}{',' if sheet.unit else ''}{sheet.unit}"
-    draw = partial(plots.forest, groups, title="Differences between policies", axis=label, lower_is_better=sheet.lower)
+    draw = partial(draw_forest, groups, title="Differences between policies", axis=label, lower_is_better=sheet.lower)
     return [Paragraph(text), Figure("Differences between policies", (caption,), draw), _pair_grid(sheet)]
 
 
@@ -64,11 +64,11 @@ def _shown(sheet: Sheet) -> list[dict[str, Any]]:
     return [pair for pair in sheet.pairs if place[pair["second"]] - place[pair["first"]] <= 2]
 
 
-def _row(sheet: Sheet, pair: Mapping[str, Any]) -> plots.Row:
+def _row(sheet: Sheet, pair: Mapping[str, Any]) -> Row:
     found = pair["difference"]
     text = f"{signed(found['mean'])} ± {(found['high'] - found['low']) / 2:.3f}"
     second, colour = printable(pair["second"]), sheet.verdict(found)
-    return plots.Row(second, found["mean"], found["low"], found["high"], colour, text)
+    return Row(second, found["mean"], found["low"], found["high"], colour, text)
 
 
 def _pair_grid(sheet: Sheet) -> Grid:
@@ -134,7 +134,7 @@ def distribution(sheet: Sheet) -> list[Block]:
     what = "penalty of a round" if sheet.lower else "total at the end of a match"
     threshold = sheet.report["rules"].get("threshold")
     draw = partial(
-        plots.distribution,
+        draw_distribution,
         rows,
         title="Distribution of points",
         axis=f"{what}, points",
@@ -145,13 +145,13 @@ def distribution(sheet: Sheet) -> list[Block]:
     return [Paragraph(text), Figure("Distribution of points", (caption,), draw), _shares(names, found)]
 
 
-def _bars(sheet: Sheet, name: str, found: Mapping[str, Sequence[float]]) -> plots.Bars:
+def _bars(sheet: Sheet, name: str, found: Mapping[str, Sequence[float]]) -> Bars:
     """Rounds mostly cost nothing: that bar would dwarf all others."""
     both = list(zip(found["points"], found["share"], strict=True))
     drawn = [(point, share) for point, share in both if point or not sheet.lower]
     nothing = sum(share for point, share in both if not point)
     text = f"paid nothing {100 * nothing:.1f} %" if sheet.lower else ""
-    return plots.Bars(printable(name), [point for point, _ in drawn], [share for _, share in drawn], text)
+    return Bars(printable(name), [point for point, _ in drawn], [share for _, share in drawn], text)
 
 
 def _shares(names: Sequence[str], found: Mapping[str, Any]) -> Grid:

@@ -93,7 +93,7 @@ def short_names(names: Iterable[str], letters: int) -> dict[str, str]:
     return short
 
 
-def forest(groups: Sequence[tuple[str, Sequence[Row]]], *, title: str, axis: str, lower_is_better: bool) -> str:
+def draw_forest(groups: Sequence[tuple[str, Sequence[Row]]], *, title: str, axis: str, lower_is_better: bool) -> str:
     """Intervals round means on one axis with zero marked, under a heading for each group.
 
     Args:
@@ -136,7 +136,7 @@ def _forest(groups: Sequence[tuple[str, Sequence[Row]]], axis: str, lower_is_bet
     return figure
 
 
-def distribution(rows: Sequence[Bars], *, title: str, axis: str, mark: tuple[float, str] | None = None) -> str:
+def draw_distribution(rows: Sequence[Bars], *, title: str, axis: str, mark: tuple[float, str] | None = None) -> str:
     """Bars of shares over points, a line for each row, all to one scale.
 
     Args:
@@ -157,7 +157,7 @@ def _distribution(rows: Sequence[Bars], axis: str, mark: tuple[float, str] | Non
     points = [point for row in rows for point in row.points]
     axes.set_xlim(min(points, default=0) - 0.7, max(points, default=1) + 0.7)
     axes.set_xlabel(axis, fontsize=LETTERS, color=COLOURS["muted"])
-    scale = _round_down(max((share for row in rows for share in row.shares), default=1))
+    scale = _round_down(0.75 * max((share for row in rows for share in row.shares), default=1))
     unit = 0.5 / max([share for row in rows for share in row.shares] or [1]) if scale else 0
     if mark:
         axes.axvline(mark[0], color=COLOURS["muted"], linewidth=1, linestyle=(0, (3, 3)))

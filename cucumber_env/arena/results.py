@@ -156,7 +156,7 @@ class Results:
     Attributes:
         setting: What all games share.
         games: By who sits at which seat.
-        tables: Names by position of every table that a deal was played at, in the order of the file.
+        tables: Names by position of every table that was played or failed, in the order of the file.
         failures: Tables that ended early.
     """
 
@@ -169,6 +169,11 @@ class Results:
     def kinds(self) -> tuple[str, ...]:
         """What is kept of each game, by seat."""
         return ("penalties", "decisions", "outcomes") if self.setting.episode == "match" else ("penalties", "decisions")
+
+    def seat(self, table: Names) -> None:
+        """Remember that a table is there."""
+        if table not in self.tables[-1:] and table not in self.tables:
+            self.tables.append(table)
 
     def of(self, seats: Names) -> Games:
         """The games with these policies at the seats, so far perhaps none."""
@@ -339,6 +344,7 @@ def _parse(path: str | Path, file: Iterable[bytes]) -> tuple[Results | None, int
                 found = _opened(found, fields)
             elif "failed" in fields:
                 table = tuple(fields["table"])
+                found.seat(table)
                 found.failures.append(Failure(table, fields["policy"], fields["deal"], fields["failed"]))
             else:
                 waiting = _take(found, fields, waiting)
@@ -367,15 +373,13 @@ def _take(found: Results, fields: Mapping[str, Any], waiting: int) -> int:
     found.of(seats).add([fields["deal"]], chain.from_iterable(values))
     if fields["rotation"]:
         return waiting - 1
-    if seats not in found.tables[-1:]:  # tables come one after the other
-        found.tables += [seats] if seats not in found.tables else []
+    found.seat(seats)
     return len(rotations(seats)) - 1
 
 
 def _differences(mine: Setting, theirs: Setting) -> str:
     """Where two settings differ, both values of each."""
-    one, other = mine.to_dict(), theirs.to_dict()
-    one, other = ({**each, **each.pop("rules")} for each in (one, other))
+    one, other = ({**setting.to_dict(), **setting.rules.to_dict(), "rules": ""} for setting in (mine, theirs))
     return ", ".join(f"{name} {one[name]} and {other[name]}" for name in one if one[name] != other[name])
 
 

@@ -167,7 +167,7 @@ def probability_of_improvement(
     """
     left, right = _paired(first, second)
     deals = len(left)
-    below, above = np.count_nonzero(left < right), np.count_nonzero(left > right)
+    below, above = int((left < right).sum()), int((left > right).sum())
     won, lost = (below, above) if lower_is_better else (above, below)
     difference, decided = (won - lost) / (deals + 2), (won + lost + 2) / (deals + 2)
     half_width = normal_quantile(confidence) * math.sqrt((decided - difference**2) / (deals + 2))

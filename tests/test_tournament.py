@@ -1,0 +1,203 @@
+"""Tournaments: what they play, who ranks where, and that files say the same as the games themselves."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cucumber_env import arena
+from cucumber_env.arena.tournament import MOST_MIXED, distribution, mixed_tables
+from cucumber_env.policies import FunctionPolicy, Policy, Turns
+from cucumber_env.rules import Rules
+
+NAMES = ["lowest", "careful", "random", "highest"]
+OPTIONS: dict[str, Any] = {"deals": 60, "seed": 2, "seer_deals": 30, "mixed_deals": 25}
+
+
+def lowest(turns: Turns) -> np.ndarray:
+    return turns.mask.argmax(axis=1)
+
+
+def alike(one: arena.Tournament, other: arena.Tournament) -> None:
+    assert json.dumps(one.report()) == json.dumps(other.report())
+
+
+@pytest.fixture(scope="module")
+def cup(tmp_path_factory: pytest.TempPathFactory) -> tuple[arena.Tournament, Path]:
+    file = tmp_path_factory.mktemp("cup") / "games.jsonl"
+    return arena.tournament(NAMES, file=file, num_players=3, **OPTIONS), file
+
+
+def test_the_round_robin_is_that_of_the_arena(cup: tuple[arena.Tournament, Path]) -> None:
+    plain = arena.round_robin(NAMES, num_players=3, deals=60, seed=2)
+    assert cup[0].round_robin.to_dict() == plain.to_dict()
+    seer = arena.compare_with(arena.Seer(), NAMES, num_players=3, deals=30, seed=2)
+    assert cup[0].seer == seer
+    assert cup[0].mixed.keys() == {tuple(table) for table in combinations(NAMES, 3)}
+    for table, result in cup[0].mixed.items():
+        np.testing.assert_array_equal(result.penalties, arena.play(table, deals=25, seed=2).penalties)
+
+
+def test_files_say_the_same(cup: tuple[arena.Tournament, Path], tmp_path: Path) -> None:
+    alike(arena.analyse(arena.read(cup[1])), cup[0])
+    cut = tmp_path / "games.jsonl"
+    data = cup[1].read_bytes()
+    for size in (len(data) // 5, len(data) // 2, 9 * len(data) // 10):
+        cut.write_bytes(data[:size])
+        alike(arena.tournament(NAMES, file=cut, num_players=3, **OPTIONS), cup[0])
+        assert cut.read_bytes() == data
+
+
+@pytest.mark.parametrize("episode", ["round", "match"])
+def test_two_players(tmp_path: Path, episode: str) -> None:
+    file = tmp_path / "games.jsonl"
+    options: dict[str, Any] = {**OPTIONS, "rules": "three_card", "num_players": 2, "episode": episode}
+    small = arena.tournament(["careful", "random"], file=file, **options)
+    alike(arena.analyse(arena.read(file)), small)
+    assert not small.mixed
+    report = small.report()
+    assert [row["policy"] for row in report["ranking"]] == ["careful", "random"]
+    assert report["score"] == ("penalty" if episode == "round" else "outcome")
+    for row in report["distribution"].values():
+        assert sum(row["share"]) == pytest.approx(1)
+        assert row["points"] == sorted(row["points"])
+
+
+def test_results_that_are_merged_are_reported_on_what_they_share(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"num_players": 3, "seed": 2, "seer_deals": 0}
+    files = [tmp_path / f"{number}.jsonl" for number in range(3)]
+    arena.tournament(["lowest", "highest"], file=files[0], deals=50, **options)
+    arena.tournament(["lowest", "random"], file=files[1], deals=40, **options)
+    arena.tournament(["random", "highest"], file=files[2], deals=45, **options)
+    whole = arena.tournament(["lowest", "highest", "random"], deals=40, **options)
+    alike(arena.analyse(arena.read(files)), whole)
+    part = arena.analyse(arena.read(files[:2]))  # highest and random never met
+    assert part.round_robin.against[1][2] is None
+    assert [(pair.first, pair.second) for pair in part.round_robin.pairs] == [
+        ("lowest", "highest"),
+        ("lowest", "random"),
+    ]
+
+
+def test_scores_are_means_over_fields(cup: tuple[arena.Tournament, Path]) -> None:
+    report = cup[0].report()
+    means = {
+        name: np.mean([row["score"]["mean"] for row in report["against"] if row["policy"] == name]) for name in NAMES
+    }
+    assert [row["policy"] for row in report["ranking"]] == sorted(NAMES, key=lambda name: means[name])
+    for row in report["ranking"]:
+        assert row["score"]["mean"] == pytest.approx(means[row["policy"]])
+        assert row["score"]["deals"] == 60
+    mixed = {row["policy"]: row for row in report["mixed"]}
+    for place, name in enumerate(NAMES):
+        among = [
+            arena.play(table, deals=25, seed=2).of(table.index(name), arena.play(table, deals=25, seed=2).penalties)
+            for table in combinations(NAMES, 3)
+            if name in table
+        ]
+        assert mixed[name]["score"]["mean"] == pytest.approx(np.mean(among))
+        assert mixed[name]["tables"] == 3
+        paid = distribution(cup[0].round_robin, place)
+        mean = sum(points * share for points, share in zip(paid["points"], paid["share"], strict=True))
+        others = [row["score"]["mean"] for row in report["against"] if row["policy"] == name != row["field"]]
+        assert mean == pytest.approx(np.mean(others))
+
+
+def test_policies_that_play_alike_are_tied_and_told_so() -> None:
+    twins: list[Policy] = [FunctionPolicy(lowest, name=name) for name in ("low", "minimum")]
+    report = arena.tournament(["highest", *twins], num_players=3, **OPTIONS).report()
+    assert [(row["policy"], row["rank"]) for row in report["ranking"]] == [
+        ("highest", [1, 1]),
+        ("low", [2, 3]),
+        ("minimum", [2, 3]),
+    ]
+    pair = report["pairs"][2]
+    assert {pair["difference"][end] for end in ("mean", "low", "high")} == {0.0}
+    assert pair["improvement"]["mean"] == 0.5
+    assert report["cycles"] == []
+    assert report["failures"] == []
+
+
+def test_cycles_of_real_games_are_pointed_out() -> None:
+    """Scripts over hands of one: whoever is to move has no choice, so that tables are made up to form a cycle."""
+    names = ["a", "b", "c"]
+    beats = {("a", "b"), ("b", "c"), ("c", "a")}
+    shape = (50, 2, 2)
+    noise = np.random.default_rng(0).integers(0, 3, shape)
+
+    def result(one: str, other: str) -> arena.Result:
+        edge = ((one, other) in beats) - ((other, one) in beats)
+        penalties = np.zeros(shape)
+        penalties[:, 0, 0] = penalties[:, 1, 1] = 7 - 3 * edge
+        penalties[:, 0, 1] = penalties[:, 1, 0] = 7 + 3 * edge
+        return arena.Result("round", penalties + noise, None, np.zeros(shape, np.int64))
+
+    found = arena.RoundRobin.of(names, [[result(one, other) for other in names] for one in names])
+    setting = arena.Setting(Rules.of("cucumber"), 2, "round", 0)
+    report = arena.Tournament(setting, 50, found, [], {}).report()
+    assert report["cycles"] == [["a", "b", "c"]]
+    assert [row["rank"] for row in report["ranking"]] == [[1, 3]] * 3
+
+
+def test_a_policy_that_fails_has_no_rank(tmp_path: Path) -> None:
+    broken = FunctionPolicy(lambda turns: np.full(len(turns), 99), name="broken")
+    file = tmp_path / "games.jsonl"
+    cup = arena.tournament(["highest", broken, "lowest"], num_players=3, file=file, **OPTIONS)
+    report = cup.report()
+    assert [row["policy"] for row in report["ranking"]] == ["highest", "lowest"]
+    assert {tuple(row["table"]) for row in report["failures"]} == {
+        ("highest", "broken", "broken"),
+        ("broken", "highest", "highest"),
+        ("broken", "broken", "broken"),
+        ("broken", "lowest", "lowest"),
+        ("lowest", "broken", "broken"),
+        ("seer", "broken", "broken"),
+        ("highest", "broken", "lowest"),
+    }
+    assert {row["policy"] for row in report["failures"]} == {"broken"}
+    plain = arena.tournament(["highest", "lowest"], num_players=3, **{**OPTIONS, "mixed_deals": 0}).report()
+    assert [row["score"] for row in report["ranking"]] == [row["score"] for row in plain["ranking"]]
+    alike(arena.analyse(arena.read(file)), cup)
+
+
+def test_mixed_tables_are_all_or_evenly_some() -> None:
+    assert mixed_tables("abcd", 3) == [list("abc"), list("abd"), list("acd"), list("bcd")]
+    assert mixed_tables("abcd", 2) == mixed_tables("ab", 3) == []
+    some = mixed_tables(range(9), 4)
+    assert len(some) == MOST_MIXED
+    assert {policy for table in some for policy in table} == set(range(9))
+    assert arena.size(4, 3, 60, 30, 25) == 16 * 60 + 4 * 30 + 4 * 25
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ([], "takes two or more policies; names: .*careful"),
+        (["highest"], "takes two or more policies"),
+        (["highest", "highest"], r"different names; given twice or reserved: \['highest'\]"),
+        (["highest", FunctionPolicy(lowest, name="seer")], "twice or reserved: seer"),
+        (["highest", "careless"], "unknown policy 'careless'.*did you mean 'careful'"),
+        (["highest", "champion:cucumber-4p"], "policy 'champion:cucumber-4p' cannot sit at this table: agent"),
+    ],
+)
+def test_bad_policies_are_named(policies: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        arena.tournament(policies, rules="three_card", num_players=2, deals=5)
+
+
+def test_nothing_to_report() -> None:
+    broken = [FunctionPolicy(lambda turns: np.full(len(turns), 99), name=name) for name in ("one", "other")]
+    with pytest.raises(ValueError, match="no table was played to its end: policy 'one' chose"):
+        arena.tournament(broken, deals=5)
+
+
+def test_results_without_a_tournament(tmp_path: Path) -> None:
+    file = tmp_path / "games.jsonl"
+    arena.play_tables([["highest"] * 3], file=file, deals=5)
+    with pytest.raises(ValueError, match="results of 1 policies; a tournament takes those of two or more"):
+        arena.analyse(arena.read(file))
