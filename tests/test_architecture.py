@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -156,6 +158,29 @@ def test_what_is_optional_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 1
     assert "ImportError: cucumber_env.openspiel needs OpenSpiel, which is not installed: pip install" in done.stderr
+
+
+def test_what_the_arena_loads_when_asked_is_its_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = {re.split(r"[^a-z0-9-]", need)[0] for need in project["optional-dependencies"]["arena"]}
+    asked = set()
+    for path in modules(PACKAGE):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "optional":
+                assert part_of(name_of(path)) == "arena"
+                assert isinstance(node.args[0], ast.Constant)
+                asked.add(str(node.args[0].value).split(".")[0])
+    assert asked == listed
+
+
+def test_an_extra_that_is_missing_is_named() -> None:
+    code = (
+        "import sys\nsys.modules['openskill.models'] = None\nfrom cucumber_env import arena\n"
+        "arena.tournament(['lowest', 'highest'], num_players=2, deals=5, seer_deals=0).report()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1
+    assert "ImportError: this part of the arena needs openskill, which is not installed: pip install" in done.stderr
 
 
 def calls_njit(path: Path) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference
+from responses import Responding
 
 from cucumber_env import arena, exact
 from cucumber_env.arena import match
@@ -261,20 +262,6 @@ def test_a_leak_is_found_and_nobody_else(options: dict[str, Any], guess: str, pe
     assert [(one["policy"], one["field"]) for one in found] == [("peeking", guess)]
     assert "half of the way from the best scripted policy (careful, " in found[0]["text"]
     assert unjudged(rows, seen) == {}
-
-
-class Responding(Policy):
-    """The best response to a policy in a round of two, exact in either seat."""
-
-    def __init__(self, rules: str, field: str) -> None:
-        self.name = f"best response to {field}"
-        self.seats = [exact.best_response(rules, field, seat)[0] for seat in (0, 1)]
-
-    def probabilities(self, turns: Turns) -> np.ndarray:
-        public = turns.views["public"]
-        first = np.where(public["trick"] == 0, public["leader"], public["leaders"][:, 0])
-        follows = first != turns.views["seat"]
-        return np.where(follows[:, None], *(self.seats[seat].probabilities(turns) for seat in (1, 0)))
 
 
 def test_no_honest_policy_of_a_small_game_is_suspect_and_a_leak_is(peeking: Peeking) -> None:

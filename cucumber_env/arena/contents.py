@@ -197,6 +197,10 @@ def _seer(sheet: Sheet) -> list[Block]:
     )
     heads = ["field", sheet.report["score"], "difference from the field", "deals"]
     clear: list[Block] = [] if suspects else [Paragraph(("No policy comes suspiciously near.",))]
+    silent = sheet.report.get("unjudged", {})
+    if silent:
+        reasons: list[Text] = [(named(field), ": ", printable(reason)) for field, reason in silent.items()]
+        clear += [Paragraph(("Among some fields nobody can be suspect:",)), Bullets(reasons)]
     return [Paragraph(text), *suspects, Grid("One that sees all cards in each field", heads, lines), *clear]
 
 

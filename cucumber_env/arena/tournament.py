@@ -24,8 +24,8 @@ from cucumber_env.arena.match import Progress, Result
 from cucumber_env.arena.ranking import Rank, cycles, openskill, ranks, surely_better
 from cucumber_env.arena.report import SCORES, better
 from cucumber_env.arena.results import VERSIONS, Failure, Names, Results, Setting
-from cucumber_env.arena.seer import Seer
-from cucumber_env.arena.statistics import Estimate, simultaneous, stratified
+from cucumber_env.arena.seer import Seer, suspects, unjudged
+from cucumber_env.arena.statistics import Estimate, mean_interval, simultaneous
 from cucumber_env.arena.tables import play_tables
 from cucumber_env.policies import Policy, make, names
 from cucumber_env.rules import Rules
@@ -112,9 +112,7 @@ class Tournament:
             ImportError: a library of the extra ``arena`` is missing; says which.
         """
         setting, result = self.setting, self.round_robin
-        from cucumber_env.arena.seer import suspects
-
-        found = suspects([one for row in result.against for one in row if one], self.seer)
+        rows = [one for row in result.against for one in row if one]
         rated, games = openskill(*self._rated(), lower_is_better=self._lower)
         skills = {rating.policy: rating.to_dict() for rating in rated}
         return {
@@ -141,18 +139,22 @@ class Tournament:
             ],
             "distribution": {name: distribution(result, place) for place, name in enumerate(result.names)},
             "seer": [row.to_dict() for row in self.seer],
-            "suspects": found,
+            "suspects": suspects(rows, self.seer),
+            "unjudged": unjudged(rows, self.seer),
             "audit": [dict(row) for row in audit],
         }
 
     def mixed_scores(self) -> list[tuple[str, int, Estimate]]:
-        """Of each policy at mixed tables: its name, how many tables, and its mean score over them."""
+        """Of each policy at mixed tables: its name, how many tables, and its mean score over them.
+
+        All tables are played on the same deals, so that the mean over tables is taken deal by deal.
+        """
         found = []
         for name in self.round_robin.names:
             tables = [(table.index(name), result) for table, result in self.mixed.items() if name in table]
-            strata = [result.of(place, result.scores).mean(axis=1) for place, result in tables]
-            if strata:
-                found.append((name, len(strata), stratified(strata, confidence=CONFIDENCE)))
+            scores = [result.of(place, result.scores).mean(axis=1) for place, result in tables]
+            if scores:
+                found.append((name, len(scores), mean_interval(np.mean(scores, axis=0), confidence=CONFIDENCE)))
         return found
 
     def _rated(self) -> tuple[list[str], list[dict[int, np.ndarray]]]:
@@ -247,10 +249,10 @@ def analyse(results: Results) -> Tournament:
     pairs = {_names(one_table(one, field, players)) for one in named for field in named}
     tables = [*pairs, *(table for table in results.tables if table not in pairs)]
     found = {table: results.deals(table) for table in tables if results.failure(table) is None}
-    shared = reduce(np.intersect1d, [deals for table, deals in found.items() if table in pairs and len(deals)])
-    if len(shared) < 2:
-        raise ValueError(f"the tables have {len(shared)} deals in common; an interval takes two or more")
-    deals = {table: shared if table in pairs and len(deals) else deals for table, deals in found.items()}
+    paired = _shared(found, pairs)
+    if all(len(numbers) < 2 for numbers in paired.values()):
+        raise ValueError("the tables have fewer than two deals in common; an interval takes two or more")
+    deals = {**found, **paired, **_shared(found, {table for table in tables if _is_mixed(table)})}
     played = {table: (numbers, results.result(table, numbers)) for table, numbers in deals.items() if len(numbers) > 1}
     return _analysed(results.setting, named, played, results.failures)
 
@@ -312,7 +314,7 @@ def _analysed(setting: Setting, named: list[str], played: Played, failures: Sequ
     known = {failure.table for failure in result.failures}
     result.failures.extend(failure for failure in failures if failure.table not in known)
     seer = [_seen(setting, field, played) for field in named]
-    mixed = {table: found for table, (_, found) in played.items() if len(table) > 2 and len(set(table)) == len(table)}
+    mixed = {table: found for table, (_, found) in played.items() if _is_mixed(table)}
     deals = next(len(found.penalties) for row in result.results for found in row if found is not None)
     return Tournament(setting, deals, result, [row for row in seer if row], mixed)
 
@@ -330,6 +332,17 @@ def _seen(setting: Setting, field: str, played: Played) -> Comparison | None:
         Sample.of(result.select(np.searchsorted(numbers, common))) for numbers, result in ((seen, seer), (deals, own))
     )
     return Comparison.of((Seer.name, field), mine, theirs, (setting.num_players, setting.episode))
+
+
+def _shared(found: Mapping[Names, np.ndarray], tables: set[Names]) -> dict[Names, np.ndarray]:
+    """The deals that all those of some tables which were played at all have in common, for each of these tables."""
+    played = {table: numbers for table, numbers in found.items() if table in tables and len(numbers)}
+    return dict.fromkeys(played, reduce(np.intersect1d, played.values())) if played else {}
+
+
+def _is_mixed(table: Names) -> bool:
+    """Whether all seats have different policies, and are more than two."""
+    return len(set(table)) == len(table) > 2
 
 
 def _names(table: Sequence[str | Policy]) -> Names:
