@@ -3,6 +3,8 @@
     uv run evaluate.py arena random highest checkpoint:runs/demo/best --html report.html
     uv run evaluate.py arena lowest highest --rules cucumber,hand_size=3 --players 2 --json -
     uv run evaluate.py duel champion careful --margin 0.01
+    uv run evaluate.py audit careful --updates 112
+    uv run evaluate.py leaderboard page
     uv run evaluate.py exploitability highest --rules three_card
     uv run evaluate.py solve --rules three_card --out three_card.npz
 
@@ -16,16 +18,29 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from tyro.extras import SubcommandApp
 
 import agents  # noqa: F401 (registers the names of trained agents)
+from agents.commands.audit import Audit
 from agents.commands.common import fail
 from agents.commands.duel import Duel, Plan
 from agents.commands.exactly import Exploitability, Solve
+from agents.commands.leaderboard import Leaderboard
 from agents.commands.tournament import Arena, Report
 
-COMMANDS = (Arena, Report, Duel, Plan, Exploitability, Solve)
+COMMANDS = (Arena, Report, Duel, Plan, Audit, Exploitability, Solve, Leaderboard)
+
+
+def _trainer(config: Any) -> Any:
+    """The trainer of `train.py`, which is loaded when it is needed."""
+    from train import Trainer
+
+    return Trainer(config)
+
+
+Audit.trainer = staticmethod(_trainer)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

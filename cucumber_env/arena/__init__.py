@@ -30,7 +30,7 @@ from cucumber_env.arena.compare import (
 )
 from cucumber_env.arena.duel import MOST, duel
 from cucumber_env.arena.markdown import markdown
-from cucumber_env.arena.match import EVALUATION_EPISODE, Result, TableError, play
+from cucumber_env.arena.match import EVALUATION_EPISODE, Progress, Result, TableError, play
 from cucumber_env.arena.page import page
 from cucumber_env.arena.report import (
     SCORES,
@@ -60,6 +60,7 @@ __all__ = [
     "Estimate",
     "Failure",
     "Pair",
+    "Progress",
     "Result",
     "Results",
     "RoundRobin",

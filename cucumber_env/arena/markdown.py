@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cucumber_env.arena.contents import sections, title
@@ -18,6 +18,7 @@ from cucumber_env.arena.document import (
     Listing,
     Number,
     Paragraph,
+    Section,
     Text,
     Verbatim,
 )
@@ -32,11 +33,16 @@ def markdown(report: Mapping[str, Any]) -> str:
     Raises:
         ValueError: the report lacks what every report has.
     """
-    parts = [f"# {_escape(title(report))}"]
-    for section in sections(report):
-        parts.append(f"## {_escape(section.title)}")
-        parts += [text for block in section.blocks if (text := _block(block))]
-    return "\n\n".join(parts) + "\n"
+    return as_markdown(title(report), sections(report))
+
+
+def as_markdown(title: str, parts: Sequence[Section]) -> str:
+    """Any document as Markdown."""
+    lines = [f"# {_escape(title)}"]
+    for section in parts:
+        lines.append(f"## {_escape(section.title)}")
+        lines += [text for block in section.blocks if (text := _block(block))]
+    return "\n\n".join(lines) + "\n"
 
 
 def _block(block: Block) -> str:

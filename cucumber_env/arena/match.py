@@ -35,7 +35,7 @@ the seeds, no deal of training is a deal of evaluation."""
 BATCH = 4096
 """Games played side by side."""
 
-_SHARES = 840
+SHARES = 840
 """Least common multiple of 1 to 8: what seats can share evenly, whatever their number."""
 
 Deals = int | range | np.ndarray
@@ -244,7 +244,7 @@ def _play_batch(
     field = "penalties" if games.episode == "round" else "totals"
     penalties = games.games["public"][field][: len(deals), : games.num_players].astype(np.float64)
     # Outcomes are whole multiples of 1/840, up to the rounding of float32.
-    outcomes = np.rint(rewards * _SHARES) / _SHARES
+    outcomes = np.rint(rewards * SHARES) / SHARES
     return penalties.reshape(shape), outcomes.reshape(shape), decisions.reshape(shape)
 
 

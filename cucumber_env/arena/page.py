@@ -66,11 +66,15 @@ def page(report: Mapping[str, Any]) -> str:
         ValueError: the report lacks what every report has.
         ImportError: matplotlib is not installed; says what to install.
     """
-    parts = sections(report)
+    return as_page(title(report), sections(report))
+
+
+def as_page(title: str, parts: Sequence[Section]) -> str:
+    """Any document as a page of HTML; the first part stands before the list of contents."""
     links = "\n".join(f'<li><a href="#{part.name}">{escape(part.title)}</a></li>' for part in parts[1:])
     first, *rest = map(_section, parts)
     body = "\n".join([first, f'<nav aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>', *rest])
-    return _PAGE.format(title=escape(title(report)), style=_style(), body=body)
+    return _PAGE.format(title=escape(title), style=_style(), body=body)
 
 
 @cache

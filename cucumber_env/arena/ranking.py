@@ -120,7 +120,8 @@ def openskill(
 
     A deal at a table is one game between the different policies there, placed by their mean scores on it, with ties.
     Games are rated in a fixed order, the first deal of every table, then the second, at most `most` in all and
-    equally many of each table (at about 0.1 ms a game). Policies without a game keep the rating of a newcomer.
+    equally many of each table (a game takes 0.1 ms). The strength of a policy is taken to be the same in all games
+    (`tau` is 0), so that ratings settle. Policies without a game keep the rating of a newcomer.
 
     Ratings say less than the matrix of all against all: they have no intervals over deals (`sigma` supposes that
     the model is true), and being one number for each policy they cannot show that A beats B beats C beats A.
@@ -140,7 +141,8 @@ def openskill(
     games = [_game_scores(names, index, table) for index, table in enumerate(tables)]
     if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < max(1, len(games)):
         raise ValueError(f"most={most!r} must be an integer ≥ {max(1, len(games))}, a game for each table")
-    model = optional("openskill.models").PlackettLuce()
+    # Policies do not change between games, so nothing is added to their uncertainty.
+    model = optional("openskill.models").PlackettLuce(tau=0.0)
     ratings = [model.rating(name=name) for name in names]
     played = [0] * len(names)
     each = most // max(1, len(games))

@@ -53,6 +53,8 @@ class Seer(Policy):
     known, as it plans one decision at a time. Decisions that are not about cards are those of the base: how many to
     deal, whether to come back.
 
+    The others are asked about games that never come about: one that remembers what it was asked is led astray.
+
     Args:
         base: A policy, or the name of one.
     """

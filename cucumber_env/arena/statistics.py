@@ -7,7 +7,7 @@ by deal before that.
 
 Such intervals hold what they promise once their mean is close to normal. Points are rare and large, and too few deals
 seldom show them; what counts is how many deals are not 0. With 20 of those, 93.5 of 100 intervals of 95 % cover
-the truth; with 40, 94.5; but with 10, only 92, and with 5, 89. In real play nearly all differences by deal are other
+the truth; with 40, 94; but with 10, only 92, and with 5, 89. In real play nearly all differences by deal are other
 than 0 and lie on both sides, and from 20 deals on 94.5 and more of 100 cover.
 
 >>> mean_interval([1.0, 2.0, 3.0, 4.0])
