@@ -47,7 +47,7 @@ QUICK_CARDS = 3
 
 LEARNING: dict[str, Any] = {
     "entropy": 0.001,
-    "minibatch": 512,  # one seat learns, so an update brings few decisions; with 4,096 much less is found in as many turns
+    "minibatch": 512,  # one seat learns, so an update brings few decisions: with 4,096 far less is found
     "evaluate_every": 14,
     "save_every": 14,
     "final_deals": 2,

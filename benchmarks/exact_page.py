@@ -134,7 +134,7 @@ def size_table(results: Results) -> str:
             name,
             *(f"{found[fact]:,}" for fact in ("nodes", "information_states", "decisions", "iterations")),
             f"{found['nash_conv']:.1e}",
-            f"{found['seconds']:.0f}",
+            f"{found['seconds']:.{0 if found['seconds'] >= 10 else 1}f}",
         ]
         for name, found in named
     ]

@@ -367,7 +367,7 @@ def test_policies_that_cannot_sit_at_a_table_are_refused_before_it() -> None:
     with pytest.raises(ValueError, match="policy 'my_highest' cannot sit at this table: three players or none, not 4"):
         arena.play([Choosy(), *[Lowest()] * 3], deals=5)
     with pytest.raises(ValueError, match="policy 'champion' cannot sit at this table: no agent was trained for"):
-        arena.round_robin(["champion", "highest"], rules="three_card", num_players=2, deals=5)
+        arena.round_robin(["champion", "highest"], rules="inverted", num_players=2, deals=5)
 
 
 def test_decisions_are_the_turns_with_a_choice() -> None:

@@ -443,7 +443,7 @@ def test_policies_that_cannot(
     assert typed("silent --adviser highest", "")[0] == 0
     out, file = io.StringIO(), tmp_path / "record.txt"
     assert play.main(["weary", "--record", str(file)], Person(out, 1), out) == 1
-    assert capsys.readouterr().err == "play.py: error: enough\n"
+    assert capsys.readouterr().err == "play.py: error: policy 'weary' raised ValueError: enough\n"
     assert len(Game.from_record(file.read_text(encoding="utf-8")).history) >= 10
 
 

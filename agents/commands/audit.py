@@ -91,6 +91,6 @@ def _text(found: audit.Audit) -> str:
         return f"{found.policy}: a best response gains {found.gain.mean:.5f} {unit}, mean over seats; exact."
     gain = f"{found.gain.mean:+.3f} ± {found.gain.half_width:.3f}"
     return (
-        f"{found.policy}: gain from deviating at least {found.at_least:.3f} {unit}. A response that took {found.turns:,} "
-        f"turns of training gained {gain} on {found.deals:,} fresh deals; a better one may exist."
+        f"{found.policy}: gain from deviating at least {found.at_least:.3f} {unit}. A response that took "
+        f"{found.turns:,} turns of training gained {gain} on {found.deals:,} fresh deals; a better one may exist."
     )

@@ -46,12 +46,13 @@ from cucumber_env.arena.results import VERSIONS, Failure, Results, Setting, read
 from cucumber_env.arena.seer import Seer
 from cucumber_env.arena.sequential import ConfidenceSequence
 from cucumber_env.arena.statistics import Estimate, mean_interval, paired_difference
-from cucumber_env.arena.tables import play_tables
+from cucumber_env.arena.tables import PART, play_tables
 from cucumber_env.arena.tournament import SEER_DEALS, Tournament, analyse, check_policies, size, tournament
 
 __all__ = [
     "EVALUATION_EPISODE",
     "MOST",
+    "PART",
     "SCORES",
     "SEER_DEALS",
     "VERSIONS",
