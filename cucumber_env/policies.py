@@ -109,7 +109,7 @@ class Policy:
 
     def act(self, turns: Turns) -> np.ndarray:
         """An action for every decision, int64 ``[B]``, drawn with ``turns.u``."""
-        return sample(_checked_probabilities(self, turns), turns.u)
+        return sample(checked_probabilities(self, turns), turns.u)
 
     def check(self, rules: Rules, num_players: int, episode: str) -> None:
         """Refuse a table at which the policy cannot sit; by default it sits at any.
@@ -216,8 +216,12 @@ def _first_failure(policy: Policy, turns: Turns, error: Exception) -> tuple[int,
     return int(rows[0]), error
 
 
-def _checked_probabilities(policy: Policy, turns: Turns) -> np.ndarray:
-    """What the policy plays, float ``[B, A]``, refused unless it is distributions over legal actions."""
+def checked_probabilities(policy: Policy, turns: Turns) -> np.ndarray:
+    """What the policy plays, float ``[B, A]``: distributions over legal actions, up to rounding.
+
+    Raises:
+        PolicyError: they are none.
+    """
     probabilities = np.asarray(policy.probabilities(turns))
     shape = turns.mask.shape
     if probabilities.shape != shape or probabilities.dtype.kind != "f":

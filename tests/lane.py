@@ -64,7 +64,7 @@ def measure(digest: hashlib._Hash) -> None:
     policy, report = solve(rules, iterations=4, nash_conv=0)
     three = deviation(rules.replace(hand_size=2), "random", 3)
     for found in (report, exploitability(rules, "random"), exploitability(rules, policy), three):
-        digest.update(repr((found.values, found.best_response, found.information_states)).encode())
+        digest.update(repr((found.values, found.best_response, found.baselines, found.information_states)).encode())
 
 
 def main() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
+from functools import partial
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
-from arbitrary import Arbitrary, arbitrary
-from brute_force import BruteForce
+from arbitrary import Arbitrary, agrees_with_brute_force
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,21 +20,6 @@ from cucumber_env.exact import Report, best_response, exploitability
 from cucumber_env.exact import tree as trees
 from cucumber_env.policies import Policy, Turns, make
 from cucumber_env.rules import CHOICES, Rules
-
-
-def agrees_with_brute_force(rules: Rules) -> None:
-    """Value, both best responses, size of the game and what is asked, all against brute force."""
-    witness = BruteForce(rules)
-    policy = Arbitrary()
-    report = exploitability(rules, policy)
-    assert report.value == pytest.approx(witness.value([arbitrary, arbitrary]), abs=1e-9)
-    for seat in range(2):
-        assert report.best_response[seat] == pytest.approx(witness.best_response(seat, arbitrary), abs=1e-9)
-    choices = {state for state, legal in witness.states.items() if len(legal) > 1}
-    assert (report.information_states, report.decisions) == (len(witness.states), len(choices))
-    assert len(policy.asked) == len(set(policy.asked))
-    assert set(policy.asked) == choices & witness.reached(arbitrary)
-
 
 TINY = [
     Rules(hand_size=1, ranks="9TJQKA", copies=2),
@@ -53,7 +41,7 @@ TINY = [
 
 @pytest.mark.parametrize("rules", TINY, ids=str)
 def test_tiny_games_agree_with_brute_force(rules: Rules) -> None:
-    agrees_with_brute_force(rules)
+    agrees_with_brute_force(partial(exploitability, rules), rules, 2)
 
 
 @st.composite
@@ -72,14 +60,14 @@ def tiny_rules(draw: st.DrawFn, *, most_cards: int = 8) -> Rules:
 @settings(max_examples=40)
 @given(tiny_rules())
 def test_any_tiny_rules_agree_with_brute_force(rules: Rules) -> None:
-    agrees_with_brute_force(rules)
+    agrees_with_brute_force(partial(exploitability, rules), rules, 2)
 
 
 @pytest.mark.long
 @settings(max_examples=300)
 @given(tiny_rules(most_cards=10))
 def test_many_tiny_rules_agree_with_brute_force(rules: Rules) -> None:
-    agrees_with_brute_force(rules)
+    agrees_with_brute_force(partial(exploitability, rules), rules, 2)
 
 
 @pytest.mark.parametrize(
@@ -116,13 +104,19 @@ class Seats(Policy):
         return np.where(follows[:, None], *(policy.probabilities(turns) for policy in reversed(self.policies)))
 
 
+SMALL = "three_card,ranks=479TJQKA"
+
+
 @pytest.mark.parametrize("name", ["random", "careful"])
-def test_nobody_beats_a_best_response(name: str) -> None:
+def test_baselines_are_worth_in_each_seat_what_is_said(name: str) -> None:
     policy = make(name)
-    report = exploitability("three_card", policy)
-    for other in map(make, BASELINES):
-        assert exploitability("three_card", Seats(other, policy)).values[0] <= report.best_response[0] + 1e-9
-        assert exploitability("three_card", Seats(policy, other)).values[1] <= report.best_response[1] + 1e-9
+    report = exploitability(SMALL, policy)
+    assert list(report.baselines) == list(BASELINES)
+    assert report.baselines[name] == pytest.approx(report.values, abs=1e-9)
+    for other in BASELINES:
+        measured = [exploitability(SMALL, Seats(*pair)) for pair in permutations((make(other), policy))]
+        expected = measured[0].values[0], measured[1].values[1]
+        assert report.baselines[other] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("rules", [Rules(hand_size=3), Rules(hand_size=2, order="value", follow="may", tie="all")])
@@ -145,31 +139,58 @@ def test_a_best_response_wins_its_value_in_the_arena() -> None:
     assert estimate.half_width < 0.15 * report.nash_conv
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("rules", ["wikipedia,hand_size=4,ranks=79KA", "three_card,ranks=456TJQKA,follow=may"])
-def test_neither_batches_nor_pieces_change_anything(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = exploitability(rules, Arbitrary())
+def test_neither_batches_nor_pieces_nor_threads_change_a_bit(
+    rules: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = exploitability(rules, Arbitrary(), threads=1)
     shares: list[float] = []
     monkeypatch.setattr(trees, "PIECE", 40)
     trees.build.cache_clear()
-    parts = exploitability(rules, Arbitrary(), batch=7, progress=shares.append)
+    parts = exploitability(rules, Arbitrary(), batch=7, threads=threads, progress=shares.append)
     trees.build.cache_clear()
-    assert parts.values == pytest.approx(whole.values, abs=1e-12)
-    assert parts.best_response == pytest.approx(whole.best_response, abs=1e-12)
+    assert replace(parts, seconds=whole.seconds) == whole
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-    assert (len(shares) > 10) == ("hand_size=4" in rules)
+    assert len(shares) > 10
+
+
+class Single(Arbitrary):
+    """Asked from other threads than its maker's, it fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thread = threading.get_ident()
+
+    def probabilities(self, turns: Turns) -> np.ndarray:
+        assert threading.get_ident() == self.thread
+        return super().probabilities(turns)
+
+
+def test_policies_are_asked_from_the_thread_of_the_caller() -> None:
+    exploitability(Rules(hand_size=3, ranks="2KA", copies=3), Single(), threads=2)
+
+
+def report(**changes: Any) -> Report:
+    """A report in order, but for the changes."""
+    facts = {"values": (1.0, -1.0), "best_response": (1.5, -0.5), "baselines": {"highest": (1.5, -1.0)}}
+    return Report(**{**facts, "information_states": 1, "decisions": 1, "seconds": 0.0, **changes})
 
 
 @pytest.mark.parametrize(
-    ("values", "best", "message"),
+    ("changes", "message"),
     [
-        ((1.0, -0.9), (1.0, 0.0), "do not sum to zero"),
-        ((1.0, -1.0), (0.9, 0.0), "is worse than the policy itself"),
+        ({"values": (1.0, -0.9)}, "do not sum to zero"),
+        ({"values": (1.6, -1.6)}, "best response of seat 0, 1.5, is worse than the policy itself, 1.6"),
+        ({"baselines": {"highest": (0, -1), "careful": (1, -0.4)}}, "of seat 1, -0.5, is worse than careful, -0.4"),
+        ({"values": (0.0, 0.0), "best_response": (-6e-10, -6e-10), "baselines": {}}, "NashConv -1.2e-09 is below zero"),
     ],
 )
-def test_reports_that_contradict_themselves(values: Any, best: Any, message: str) -> None:
+def test_reports_that_contradict_themselves(changes: dict[str, Any], message: str) -> None:
+    assert report().gains == (0.5, 0.5)
     with pytest.raises(ArithmeticError, match=message):
-        Report(values=values, best_response=best, information_states=1, decisions=1, seconds=0.0)
+        report(**changes)
 
 
 class Wrong(Policy):
@@ -194,7 +215,7 @@ class Wrong(Policy):
     ],
 )
 def test_answers_that_are_no_distributions(answer: Any) -> None:
-    with pytest.raises(ValueError, match="policy 'unnamed' answered"):
+    with pytest.raises(ValueError, match="policy 'unnamed' gave probabilities"):
         exploitability("cucumber,hand_size=2,ranks=TJQKA", Wrong(answer))
 
 
@@ -227,6 +248,12 @@ def test_what_cannot_be_measured_is_refused(rules: str, policy: Any, message: st
 def test_batches_are_checked(batch: Any) -> None:
     with pytest.raises(ValueError, match="batch="):
         exploitability("three_card", "highest", batch=batch)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_threads_are_checked(threads: Any) -> None:
+    with pytest.raises(ValueError, match="threads="):
+        exploitability("three_card", "highest", threads=threads)
 
 
 @pytest.mark.parametrize("seat", [2, -1, True, "0"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import evaluate
 from cucumber_env import exact
 from cucumber_env.envs.vector import SelfPlay
 from cucumber_env.exact import Tabular, exploitability, solve
+from cucumber_env.exact.tree import build
 from cucumber_env.policies import decide, make
 from cucumber_env.rules import Rules
 from cucumber_env.state import NUM_RANKS
@@ -95,6 +97,17 @@ def test_four_cards_are_solved() -> None:
     assert exploitability("cucumber,hand_size=4", policy).best_response == report.best_response
 
 
+def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cucumber_env.exact.tree.PIECE", 40)
+    build.cache_clear()
+    (one, report), (other, again) = (solve(TINY[2], nash_conv=0, iterations=20, threads=threads) for threads in (1, 3))
+    assert len(one.tree.pieces) > 3
+    build.cache_clear()
+    assert [table.tobytes() for table in one.tables] == [table.tobytes() for table in other.tables]
+    assert [found for _, found, _ in one.facts["curve"]] == [found for _, found, _ in other.facts["curve"]]
+    assert replace(again, seconds=report.seconds) == report
+
+
 def test_limits_of_iterations_and_time() -> None:
     shown: list[tuple[int, float, float]] = []
     policy, _ = solve(TINY[0], nash_conv=0, iterations=7, every=3, progress=lambda *found: shown.append(found))
@@ -113,6 +126,7 @@ def test_limits_of_iterations_and_time() -> None:
         ({"iterations": 0}, "iterations=0 must be an integer ≥ 1"),
         ({"every": 1.5}, "every=1.5 must be an integer ≥ 1"),
         ({"seconds": "1"}, "seconds='1' must be a number ≥ 0"),
+        ({"threads": 0}, "threads=0 must be an integer ≥ 1"),
     ],
 )
 def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
@@ -183,6 +197,8 @@ def damaged(path: Path, **changes: Any) -> Path:
         ({"header": {"version": 2}}, "is a solution of version 2; this program reads 1"),
         ({"header": {"rules": {"rules_version": 0}}}, "rules_version=0 was written by another version"),
         ({"header": {"rules": {"rules_version": 1, "hand_size": 3}}}, "is damaged"),
+        ({"header": {"players": "2"}}, "no solution of a game that this program plays: num_players='2' must be"),
+        ({"header": {"facts": None}}, "is no solution file"),
         ({"level_0": None}, "is damaged: probabilities are missing"),
         ({"level_1": np.zeros((5, 2), np.float32)}, "is damaged: probabilities are missing or not float32 of shape"),
         ({"level_0": "scaled"}, "is damaged: its numbers are no probabilities"),
@@ -200,6 +216,23 @@ def test_damaged_files_are_refused(changes: dict[str, Any], message: str, tmp_pa
     }
     with pytest.raises(ValueError, match=message):
         Tabular.load(damaged(tmp_path / "good.npz", **changes))
+
+
+def test_files_with_a_wrong_byte_are_refused_or_the_same(tmp_path: Path) -> None:
+    policy, _ = solve(TINY[0], iterations=3)
+    policy.save(tmp_path / "good.npz")
+    content = (tmp_path / "good.npz").read_bytes()
+    refused: list[str] = []
+    for place in range(0, len(content), 7):
+        (tmp_path / "bad.npz").write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
+        try:
+            loaded = Tabular.load(tmp_path / "bad.npz")
+        except ValueError as error:
+            refused.append(str(error))
+        else:
+            assert all((one == other).all() for one, other in zip(loaded.tables, policy.tables, strict=True))
+    assert all("bad.npz is " in message for message in refused)
+    assert len(refused) > len(content) / 7 / 2
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"])
@@ -233,7 +266,7 @@ def test_the_table_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     lines = out.splitlines()
     assert lines[0].startswith("cucumber,hand_size=2, a round of 2 players")
     assert lines[2].startswith("NashConv 0.00000 (442 decisions among 1,274 information states")
-    assert lines[4].split() == ["seat", "0", "+2.97943", "+2.97943", "0.00000"]
+    assert lines[4].split() == ["seat", "0", "+2.97943", "+2.97943", "0.00000", "lowest_sufficient", "+2.97943"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +15,12 @@ import joblib
 import numpy as np
 import pytest
 
+import evaluate
 from cucumber_env import arena
 from cucumber_env.arena import tables
+
+PATIENCE = 120.0
+"""Seconds after which a process hangs, as these tests see it."""
 
 TABLES = [
     ["careful", "champion", "champion", "champion"],
@@ -65,3 +73,28 @@ def test_a_dask_cluster_writes_the_same_file(tmp_path: Path, cluster: Any, alone
     check(found, file, alone)
     ran = cluster.run(lambda: sum(1 for name in __import__("sys").modules if name == "cucumber_env.arena.tables"))
     assert sum(ran.values()) >= 1  # the workers did play
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupt_leaves_what_was_played_and_the_same_command_goes_on(tmp_path: Path, workers: int) -> None:
+    file = tmp_path / "games.jsonl"
+    words = ["arena", "careful", "champion", "--seer-deals", "0", "--results", str(file), "--json", "-"]
+    command = [sys.executable, evaluate.__file__, *words, "--workers", str(workers)]
+    with subprocess.Popen(
+        [*command, "--deals", "2000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as long:
+        until = time.monotonic() + PATIENCE
+        while not file.exists() or file.stat().st_size < 1_000_000:
+            assert long.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        long.send_signal(signal.SIGINT)
+        out, err = long.communicate(timeout=PATIENCE)
+    assert (long.returncode, out) == (130, "")
+    assert err == f"What was played is in {file}; the same command goes on.\nevaluate.py: interrupted\n"
+    played = file.read_bytes()
+    assert played.endswith(b"}\n")
+    deals = len(arena.read(file).deals(["careful"] * 4))
+    assert deals > 1000
+    arena.play_tables([["careful"] * 4], file=file, deals=deals, seed=0)
+    assert file.read_bytes() == played  # nothing was missing

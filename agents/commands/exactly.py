@@ -28,6 +28,8 @@ class Round(dataclasses.make_dataclass("Overrides", _OVERRIDES)):  # type: ignor
     """Rules: a preset, with changes after commas; each field that matters is an option of its own, too."""
     players: int = 2
     """Seats at the table."""
+    threads: int | None = None
+    """Threads to work in, by default one a core; results are the same for any number."""
     json: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write everything as JSON to this file, or with `-` to stdout in place of the table."""
 
@@ -68,8 +70,8 @@ class Exploitability(Round):
         """Check, measure, report; returns the exit code."""
         rules = self.checked_rules()
         policy = make(self.policy)
-        if policy.samples_only:
-            exact.refuse_sampling(policy)
+        policy.check(rules, self.players, "round")
+        exact.refuse_sampling(policy)
         try:
             with progress_bar() as bar:
                 task = bar.add_task("asking", total=1.0)
@@ -82,8 +84,8 @@ class Exploitability(Round):
     def measure(self, rules: Rules, policy: Policy, progress: exact.Progress) -> exact.Report | exact.Deviation:
         """The measure for so many players."""
         if self.players == 2:
-            return exact.exploitability(rules, policy, progress=progress)
-        return exact.deviation(rules, policy, self.players, progress=progress)
+            return exact.exploitability(rules, policy, threads=self.threads, progress=progress)
+        return exact.deviation(rules, policy, self.players, threads=self.threads, progress=progress)
 
 
 @dataclasses.dataclass
@@ -118,6 +120,7 @@ class Solve(Round):
                 iterations=self.iterations,
                 seconds=self.seconds,
                 every=self.every,
+                threads=self.threads,
                 progress=lambda done, found, _: bar.update(
                     task, completed=done, description=f"solving: NashConv {found:.5f}"
                 ),
@@ -131,7 +134,13 @@ class Solve(Round):
 def exact_table(report: exact.Report | exact.Deviation) -> arena.Table:
     """An exact report, a row for each seat."""
     rows = [
-        [f"seat {seat}", f"{report.values[seat]:+.5f}", f"{report.best_response[seat]:+.5f}", f"{gain:.5f}"]
+        [
+            f"seat {seat}",
+            f"{report.values[seat]:+.5f}",
+            f"{report.best_response[seat]:+.5f}",
+            f"{gain:.5f}",
+            "{1} {0:+.5f}".format(*max((values[seat], name) for name, values in report.baselines.items())),
+        ]
         for seat, gain in enumerate(report.gains)
     ]
     size = (
@@ -139,4 +148,4 @@ def exact_table(report: exact.Report | exact.Deviation) -> arena.Table:
         f"{report.seconds:.1f} s)"
     )
     found = f"NashConv {report.nash_conv:.5f}" if isinstance(report, exact.Report) else "One seat deviates"
-    return arena.Table(f"{found} {size}", ["", "against itself", "best response", "gain"], rows)
+    return arena.Table(f"{found} {size}", ["", "against itself", "best response", "gain", "best scripted"], rows)

@@ -75,6 +75,10 @@ def _summary(sheet: Sheet) -> list[Text]:
     )
     if not suspects:
         seer = seer.replace("0 policies come", "No policy comes")
+    if not {row["field"] for row in report.get("seer", ())} - set(report.get("unjudged", {})):
+        seer = (
+            "Nobody could be judged beside an agent that sees all cards: no scripted policy was near to compare with."
+        )
     failures = report.get("failures", ())
     return [
         who if first else ("No ranking was made.",),
@@ -196,8 +200,9 @@ def _seer(sheet: Sheet) -> list[Block]:
         "well short of it; one that comes near may have seen cards it should not.",
     )
     heads = ["field", sheet.report["score"], "difference from the field", "deals"]
-    clear: list[Block] = [] if suspects else [Paragraph(("No policy comes suspiciously near.",))]
     silent = sheet.report.get("unjudged", {})
+    judged = {row["field"] for row in rows} - set(silent)
+    clear: list[Block] = [] if suspects or not judged else [Paragraph(("No policy comes suspiciously near.",))]
     if silent:
         reasons: list[Text] = [(named(field), ": ", printable(reason)) for field, reason in silent.items()]
         clear += [Paragraph(("Among some fields nobody can be suspect:",)), Bullets(reasons)]

@@ -7,8 +7,9 @@ many workers there are; so the file is the same. joblib hands the parts out, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+import warnings
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def play_tables(
         found = [_known(part, book.results if book else Results(setting)) for part in wanted]
         left = len(different) * len(numbers) - sum(known.count for known in found)
         tell(len(seated) * len(numbers) - left)
-        for part, outcome in _played(_parts(wanted, found), workers):
+        for part, outcome in stack.enter_context(closing(_played(_parts(wanted, found), workers))):
             known = found[part.number]
             if known.failure is None:
                 known.add(part.deals, outcome)
@@ -216,13 +217,17 @@ def _parts(wanted: list[Part], found: list[Known]) -> Iterator[Part]:
                 yield replace(part, deals=missing[first : first + PART])
 
 
-def _played(parts: Iterator[Part], workers: int | None) -> Iterator[tuple[Part, Result | Failure]]:
+def _played(parts: Iterator[Part], workers: int | None) -> Generator[tuple[Part, Result | Failure]]:
     """Every part with what came of it, in the order of the parts."""
     if workers == 1:
         yield from ((part, part.play()) for part in parts)
         return
     joblib = optional("joblib")
-    yield from joblib.Parallel(n_jobs=workers, return_as="generator")(joblib.delayed(_pair)(part) for part in parts)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*still being processed")  # when it is stopped, that is what is meant
+        calls = joblib.Parallel(n_jobs=workers, return_as="generator")(joblib.delayed(_pair)(part) for part in parts)
+        with closing(calls):
+            yield from calls
 
 
 def _pair(part: Part) -> tuple[Part, Result | Failure]:

@@ -16,8 +16,9 @@ Importing this registers ``exact:FILE``, a solution that was saved.
 2.73812
 """
 
-from cucumber_env.exact.deviation import CLAIM, Deviation, deviation
-from cucumber_env.exact.measure import Progress, Report, best_response, exploitability, refuse_sampling
+from cucumber_env.exact.evaluation import Progress, refuse_sampling
+from cucumber_env.exact.measure import best_response, deviation, exploitability
+from cucumber_env.exact.reports import CLAIM, Deviation, Report
 from cucumber_env.exact.solve import SCHEMES, Scheme, solve
 from cucumber_env.exact.tabular import ROUND_FIELDS, SOLUTION_VERSION, Tabular
 from cucumber_env.exact.tree import check_rules

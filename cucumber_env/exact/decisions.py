@@ -148,7 +148,7 @@ def _below(policy: Tabular, ones: Tree, level: Level, reach: Vectors) -> Walk:
     sigma /= np.maximum(sigma.sum(axis=2, keepdims=True), np.finfo(float).tiny)
     below = [level.descend(seat, sigma, mine) for seat, mine in enumerate(reach)]
     values, weights = yield from _piecewise(policy, ones, tree.children(level), below)
-    own = np.choose(level.turn[:, None], reach)
+    own = level.of_movers(reach)
     yield _decisions(tree, level, own, sigma, values, weights)
     values, weights = (
         [level.ascend(seat, sigma, vector) for seat, vector in enumerate(vectors)] for vectors in (values, weights)

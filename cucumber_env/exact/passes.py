@@ -119,6 +119,19 @@ def respond(hero, turn, first, children, ranks, after, legal, below, sigma):
 
 
 @njit
+def play_forced(legal, sigma):
+    """Write 1 to `sigma` ``[N, M, K]``, all zeros, where a hand has one slot to play, by `legal` uint8 ``[N, M]``."""
+    for node in range(len(legal)):
+        for hand in range(legal.shape[1]):
+            slots = legal[node, hand]
+            if slots != 0 and slots & (slots - 1) == 0:
+                slot = 0
+                while slots >> slot != 1:
+                    slot += 1
+                sigma[node, hand, slot] = 1.0
+
+
+@njit
 def normalise(weights, legal, sigma):
     """Write probabilities ``[N, M, K]`` proportional to the positive `weights`, uniform over `legal` without any."""
     for node in range(len(legal)):

@@ -23,8 +23,11 @@ from typing import Any
 import numpy as np
 
 import cucumber_env.exact.passes as passes
-from cucumber_env.exact.measure import Evaluation, Report, exploitability
+from cucumber_env.exact.evaluation import Evaluation
+from cucumber_env.exact.measure import exploitability
+from cucumber_env.exact.reports import Report
 from cucumber_env.exact.tabular import Tabular
+from cucumber_env.exact.threads import check_threads, in_order
 from cucumber_env.exact.tree import Level, Tree, build, check_rules
 from cucumber_env.rules import Rules
 
@@ -57,6 +60,7 @@ class Solver:
     Args:
         tree: The public tree.
         scheme: How the past is discounted.
+        threads: Threads to work in. The results are the same bytes for any number.
 
     Attributes:
         iterations: How many have been done.
@@ -64,8 +68,8 @@ class Solver:
         average: Sums of the average strategy, likewise.
     """
 
-    def __init__(self, tree: Tree, scheme: Scheme) -> None:
-        self.tree, self.scheme = tree, scheme
+    def __init__(self, tree: Tree, scheme: Scheme, *, threads: int = 1) -> None:
+        self.tree, self.scheme, self.threads = tree, scheme, threads
         self.iterations = 0
         shapes = [(*level.legal.shape, level.hands.cards) for level in tree.levels[:-1]]
         self.regrets = [np.zeros(shape) for shape in shapes]
@@ -78,18 +82,19 @@ class Solver:
             self._piecewise(hero, self.tree.levels[0], self.tree.weights[None, :] / self.tree.deals)
 
     def strategy(self, level: Level, reach: np.ndarray) -> np.ndarray:
-        """The average strategy, a `measure.Strategy`."""
+        """The average strategy, an `evaluation.Strategy`."""
         return normalised(self.average[level.depth][level.nodes], level)
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy, in points."""
-        return sum(Evaluation(self.tree, self.strategy).run()[0])
+        return sum(Evaluation(self.tree, self.strategy, threads=self.threads).run()[0])
 
     def _piecewise(self, hero: int, level: Level, reach: np.ndarray) -> np.ndarray:
         """`_learn`, piece by piece where the tree is split."""
         if level.depth != self.tree.split:
             return self._learn(hero, level, reach)
-        return np.concatenate([self._learn(hero, level.select(nodes), reach[nodes]) for nodes in self.tree.pieces])
+        jobs = ((level.select(nodes), reach[nodes]) for nodes in self.tree.pieces)
+        return np.concatenate(list(in_order(lambda job: self._learn(hero, *job), jobs, self.threads)))
 
     def _learn(self, hero: int, level: Level, reach: np.ndarray) -> np.ndarray:
         """Update the regrets of `hero` and the average of its opponent below some nodes.
@@ -129,6 +134,7 @@ def solve(
     iterations: int = 1000,
     seconds: float = math.inf,
     every: int = 10,
+    threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[Tabular, Report]:
     """An approximate equilibrium of a round of two, and what it is worth.
@@ -142,6 +148,7 @@ def solve(
         iterations: Most iterations.
         seconds: Most seconds, but for the last iterations begun.
         every: Iterations between checks.
+        threads: Threads to work in, by default one a core. The results are the same bytes for any number.
         progress: Told of every check.
 
     Returns:
@@ -163,7 +170,7 @@ def solve(
     for name, limit in (("nash_conv", nash_conv), ("seconds", seconds)):
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
             raise ValueError(f"{name}={limit!r} must be a number ≥ 0")
-    solver = Solver(build(check_rules(rules)), chosen)
+    solver = Solver(build(check_rules(rules)), chosen, threads=check_threads(threads))
     found, passed, curve = math.inf, 0.0, []
     while found > nash_conv and solver.iterations < iterations and passed < seconds:
         for _ in range(min(every, iterations - solver.iterations)):
@@ -191,7 +198,7 @@ def _result(solver: Solver, curve: list[tuple[int, float, float]], started: floa
         for average, level in zip(solver.average, tree.levels, strict=False)
     ]
     policy = Tabular(tree, tables, name="solution")
-    report = exploitability(tree.rules, policy)
+    report = exploitability(tree.rules, policy, threads=solver.threads)
     report = replace(report, seconds=time.perf_counter() - started)
     policy.facts = {
         "report": report.to_dict(),

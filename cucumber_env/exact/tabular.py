@@ -6,12 +6,12 @@ the probabilities of every decision, level by level in the order of the tree. No
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -48,8 +48,10 @@ class Tabular(Policy):
         Raises:
             ValueError: another number of seats in the round, other rules, or a view that no play leads to.
         """
-        self._check(turns)
+        self.check(turns.rules, turns.num_players, turns.episode)
         publics = turns.views["public"]
+        if (np.bitwise_count(publics["seats"]) != turns.num_players).any():
+            raise ValueError(f"{self.name} plays rounds of all {turns.num_players} seats; here one sits out")
         depths = self.tree.players * publics["trick"] + publics["count"]
         answer = np.zeros(turns.mask.shape)
         for depth in np.unique(depths):
@@ -80,19 +82,21 @@ class Tabular(Policy):
             nodes = level.first[nodes] + np.bitwise_count(children & (1 << rank) - 1)
         return nodes
 
-    def _check(self, turns: Turns) -> None:
-        mine, theirs = round_fields(self.tree.rules), round_fields(turns.rules)
-        if turns.num_players == self.tree.players and mine == theirs:
-            if (np.bitwise_count(turns.views["public"]["seats"]) == turns.num_players).all():
-                return
-            raise ValueError(f"{self.name} plays rounds of all {turns.num_players} seats; here one sits out")
+    def check(self, rules: Rules, num_players: int, episode: str) -> None:
+        """Refuse tables of another size, and other rules of the round.
+
+        Raises:
+            ValueError: says what differs.
+        """
+        mine, theirs = round_fields(self.tree.rules), round_fields(rules)
         different = [
             f"{field}={mine[field]!r} (here {theirs[field]!r})" for field in mine if mine[field] != theirs[field]
         ]
-        raise ValueError(
-            f"{self.name} plays at tables of {self.tree.players} players (here {turns.num_players}) under "
-            f"{', '.join(different) or 'the same rules'}"
-        )
+        if different or num_players != self.tree.players:
+            raise ValueError(
+                f"{self.name} plays at tables of {self.tree.players} players (here {num_players}) under "
+                f"{', '.join(different) or 'the same rules'}"
+            )
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a file, which appears whole or not at all."""
@@ -116,17 +120,21 @@ class Tabular(Policy):
             OSError: it cannot be read.
         """
         path = str(path)
+        content = io.BytesIO(Path(path).read_bytes())
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            with np.load(content, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             header = json.loads(str(arrays.pop("header")))
             version, rules, facts = header["version"], json.dumps(header["rules"]), dict(header["facts"])
             players = header.get("players", 2)
-        except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+        except Exception as error:  # what damaged archives raise has no common base
             raise ValueError(f"{path} is no solution file: {error}") from None
         if version != SOLUTION_VERSION:
             raise ValueError(f"{path} is a solution of version {version}; this program reads {SOLUTION_VERSION}")
-        tree = build(check_rules(Rules.from_json(rules), players), players)
+        try:
+            tree = build(check_rules(Rules.from_json(rules), players), players)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} is no solution of a game that this program plays: {error}") from None
         tables = [level.uniform() for level in tree.levels[:-1]]
         for depth, (table, decisions) in enumerate(zip(tables, _decisions(tree), strict=True)):
             table[decisions] = _checked(path, arrays.get(f"level_{depth}"), table[decisions])

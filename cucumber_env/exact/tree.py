@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ MOST_LEAVES = 100_000_000
 MOST_TRICKS = 100_000
 """More ways to play the last trick are refused: most of them are looked at from most leaves."""
 
-PIECE = 250_000
+PIECE = 60_000
 """Information states below the nodes that are worked on at a time, about; bounds the memory for vectors."""
 
 CHUNK = 65_536
@@ -94,6 +94,13 @@ class Level:
         slots = self.slots().astype(np.float32)
         return slots / np.maximum(slots.sum(axis=2, keepdims=True), 1)
 
+    def of_movers(self, vectors: Sequence[np.ndarray]) -> np.ndarray:
+        """Of an array ``[N, ...]`` for each seat the rows of the seats to move."""
+        chosen = vectors[0].copy()
+        for seat in range(1, len(vectors)):
+            np.copyto(chosen, vectors[seat], where=(self.turn == seat)[:, None])
+        return chosen
+
     @property
     def links(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Turn, children and hands, as the passes take them."""
@@ -147,15 +154,16 @@ class Tree:
 
     @property
     def split(self) -> int:
-        """Depth at which the tree is cut into pieces: with three cards in hand (more players: two), or at the root."""
+        """Depth at which the tree is cut into pieces: after the first trick, or with three cards in hand (more players:
+        two) if that is later."""
         cards = 3 if self.players == 2 else 2
-        return max(0, self.players * (self.rules.largest_hand - cards))
+        return min(self.last, self.players * max(1, self.rules.largest_hand - cards))
 
     @functools.cached_property
     def pieces(self) -> list[slice]:
-        """The nodes of the depth `split`, in runs with about `PIECE` information states in their widest level."""
+        """The nodes of the depth `split`, in runs with about `PIECE` pairs of node and hand in their widest level."""
         nodes = len(self.levels[self.split])
-        states = max(level.legal.size for level in self.levels[self.split :])
+        states = max(len(level) * len(level.hands) for level in self.levels[self.split :])
         count = max(1, min(nodes, states // PIECE))
         return [slice(nodes * i // count, nodes * (i + 1) // count) for i in range(count)]
 
