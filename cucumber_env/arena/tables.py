@@ -224,7 +224,9 @@ def _played(parts: Iterator[Part], workers: int | None) -> Generator[tuple[Part,
         return
     joblib = optional("joblib")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*still being processed")  # when it is stopped, that is what is meant
+        # A tournament that is stopped means to leave parts undone, and a worker that has loaded torch is replaced.
+        for message in (".*still being processed", "A worker stopped while some jobs"):
+            warnings.filterwarnings("ignore", message)
         calls = joblib.Parallel(n_jobs=workers, return_as="generator")(joblib.delayed(_pair)(part) for part in parts)
         with closing(calls):
             yield from calls
