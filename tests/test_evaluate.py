@@ -162,3 +162,63 @@ def test_an_interrupt_ends_without_a_traceback(
     assert evaluate.main(["arena", "lowest", "highest", "--json", str(tmp_path / "result.json")]) == 130
     assert capsys.readouterr() == ("", "evaluate.py: interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_audit_goes_into_the_report_of_its_own_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    audit, page = tmp_path / "audit.json", tmp_path / "page.html"
+    table = ["--rules", "three_card", "--players", "2"]
+    assert evaluate.main(["audit", "highest", *table, "--json", str(audit)]) == 0
+    assert "highest: a best response gains 0.05299 points a round, mean over seats; exact." in capsys.readouterr().out
+    command = ["arena", "highest", "careful", "--deals", "50", "--audit", str(audit)]
+    assert evaluate.main([*command, *table, "--html", str(page), "--json", "-"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["audit"]
+    assert (row["policy"], row["kind"], round(row["at_least"], 5)) == ("highest", "exact", 0.05299)
+    assert "0.053" in page.read_text(encoding="utf-8")
+    assert evaluate.main(command) == 2
+    assert (
+        "audit.json is of three_card with 2 players, round episodes; this tournament of cucumber"
+        in capsys.readouterr().err
+    )
+    audit.write_text("{}", encoding="utf-8")
+    assert evaluate.main([*command, *table]) == 2
+    assert "audit.json is no audit: 'policy' is missing" in capsys.readouterr().err
+
+
+def test_reports_from_files_of_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    games, page, text = (tmp_path / name for name in ("games.jsonl", "page.html", "page.md"))
+    command = ["arena", "highest", "careful", "random", "--players", "3", "--deals", "40", "--mixed-deals", "10"]
+    assert evaluate.main([*command, "--results", str(games), "--json", "-"]) == 0
+    played = json.loads(capsys.readouterr().out)
+    assert evaluate.main(["report", str(games), "--json", "-"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert {**again, "command_line": ""} == {**played, "command_line": ""}
+    assert again["command_line"] == f"evaluate.py report {games} --json -"
+    assert evaluate.main(["report", str(games), "--html", str(page), "--markdown", str(text)]) == 0
+    assert capsys.readouterr().out.startswith(
+        "cucumber, 3 players, rounds; 40 duplicate deals (seed 0), 95 % intervals\n\nRanking"
+    )
+    assert "<h1>" in page.read_text(encoding="utf-8")
+    assert text.read_text(encoding="utf-8").startswith("# Tournament: cucumber, 3 players, rounds")
+    assert evaluate.main(["report"]) == 2
+    assert "no file of results was named" in capsys.readouterr().err
+
+
+def test_policies_of_a_module_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my_policies.py").write_text(
+        "from cucumber_env.policies import FunctionPolicy, register\n"
+        "def lowest(turns):\n    return turns.mask.argmax(axis=1)\n"
+        "def mine():\n    return FunctionPolicy(lowest)\n"
+        "register('mine', mine)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(policies, "_FACTORIES", dict(policies._FACTORIES))
+    command = ["arena", "mine", "lowest", "--deals", "20", "--seer-deals", "0"]
+    assert evaluate.main(command) == 2
+    assert "unknown policy 'mine'" in capsys.readouterr().err
+    assert evaluate.main([*command, "--imports", "my_policies"]) == 0
+    assert "alike" in capsys.readouterr().out
+    assert evaluate.main([*command, "--imports", "no_policies"]) == 2
+    assert "imports: no_policies cannot be imported: ModuleNotFoundError" in capsys.readouterr().err

@@ -18,6 +18,9 @@ from cucumber_env.batch import seed_word
 from cucumber_env.policies import Policy
 from cucumber_env.rules import Rules
 
+AUDIT = ("policy", "kind", "turns", "deals", "seed", "gain", "at_least", "response")
+"""What a report keeps of an audit."""
+
 File = Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]
 
 
@@ -45,24 +48,33 @@ class Output:
         for name in ("json", "markdown", "html"):
             check_file(name, getattr(self, name))
 
-    def audits(self) -> list[dict[str, Any]]:
-        """What the files of `audit` hold.
+    def audits(self, rules: Rules, num_players: int, episode: str) -> list[dict[str, Any]]:
+        """What the files of `audit` hold, which has to be of such a table.
 
         Raises:
-            ValueError, OSError: a file that holds no audit.
+            ValueError, OSError: a file that holds no audit, or one of another table.
         """
         found = []
         for file in self.audit:
             try:
                 row = json_format.loads(Path(file).read_text(encoding="utf-8"))
-                found.append({name: row[name] for name in ("policy", "kind", "gain", "at_least")} | row)
+                found.append({name: row[name] for name in AUDIT})
+                theirs = (Rules.of(row["rules"]), row["num_players"], row["episode"])
             except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"audit: {file} is no audit: {error}") from error
+                reason = f"{error} is missing" if isinstance(error, KeyError) else error
+                raise ValueError(f"audit: {file} is no audit: {reason}") from error
+            if theirs != (rules, num_players, episode):
+                raise ValueError(
+                    f"audit: {file} is of {row['rules']} with {theirs[1]} players, {theirs[2]} episodes; this "
+                    f"tournament of {rules} with {num_players} players, {episode} episodes"
+                )
         return found
 
     def write(self, cup: arena.Tournament) -> int:
         """Show the tables and write the report; returns the exit code."""
-        report = cup.report(audit=self.audits(), command_line=self.command_line)
+        setting = cup.setting
+        found = self.audits(setting.rules, setting.num_players, setting.episode)
+        report = cup.report(audit=found, command_line=self.command_line)
         report["versions"] = versions()
         if self.json != "-":
             for table in arena.report_tables(report, cup.round_robin):
@@ -127,7 +139,7 @@ class Arena(Output):
             raise ValueError(f"workers={self.workers} is out of range; allowed: 1 and more, or -1 for all cores")
         self.check_output()
         check_file("results", self.results)
-        self.audits()
+        self.audits(rules, self.players, self.episode)
         return rules, made
 
     def run(self) -> int:
@@ -140,11 +152,7 @@ class Arena(Output):
                 print(f"What was played is in {self.results}; the same command goes on.", file=sys.stderr)
             raise
         if self.json != "-":
-            episodes = "rounds" if self.episode == "round" else "matches"
-            print(
-                f"{rules}, {self.players} players, {episodes}; {self.deals:,} duplicate deals (seed {self.seed}), "
-                "95 % intervals\n"
-            )
+            print(_opening(cup.setting, self.deals))
         return self.write(cup)
 
     def play(self, rules: Rules, made: list[Policy]) -> arena.Tournament:
@@ -178,8 +186,14 @@ class Report(Output):
         cup = arena.analyse(arena.read(self.files))
         if self.json != "-":
             setting = cup.setting
-            print(
-                f"{setting.rules}, {setting.num_players} players, {setting.episode} episodes; {cup.deals:,} duplicate "
-                f"deals (seed {setting.seed}), 95 % intervals\n"
-            )
+            print(_opening(setting, cup.deals))
         return self.write(cup)
+
+
+def _opening(setting: arena.Setting, deals: int) -> str:
+    """What was played, in a line."""
+    episodes = "rounds" if setting.episode == "round" else "matches"
+    return (
+        f"{setting.rules}, {setting.num_players} players, {episodes}; {deals:,} duplicate deals (seed {setting.seed}), "
+        "95 % intervals\n"
+    )
