@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commands.command(name=command_class.__name__.lower())(command_class)
     try:
         command = commands.cli(args=typed, prog="evaluate.py", description=(__doc__ or "").split("\n", 1)[0])
-        command.command_line = shlex.join(["evaluate.py", *typed])
+        command.command_line = shlex.join(["uv", "run", "evaluate.py", *typed])
         return int(command.run())
     except (ValueError, TypeError, OSError, ImportError) as error:
         return fail(error, 2)

@@ -192,7 +192,7 @@ def test_reports_from_files_of_results(tmp_path: Path, capsys: pytest.CaptureFix
     assert evaluate.main(["report", str(games), "--json", "-"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert {**again, "command_line": ""} == {**played, "command_line": ""}
-    assert again["command_line"] == f"evaluate.py report {games} --json -"
+    assert again["command_line"] == f"uv run evaluate.py report {games} --json -"
     assert evaluate.main(["report", str(games), "--html", str(page), "--markdown", str(text)]) == 0
     assert capsys.readouterr().out.startswith(
         "cucumber, 3 players, rounds; 40 duplicate deals (seed 0), 95 % intervals\n\nRanking"
