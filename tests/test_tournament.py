@@ -201,3 +201,13 @@ def test_results_without_a_tournament(tmp_path: Path) -> None:
     arena.play_tables([["highest"] * 3], file=file, deals=5)
     with pytest.raises(ValueError, match="results of 1 policies; a tournament takes those of two or more"):
         arena.analyse(arena.read(file))
+
+
+def test_the_seer_is_measured_on_fewer_deals() -> None:
+    cup = arena.tournament(["lowest", "highest"], num_players=2, deals=120, episode="match")
+    assert [row.score.deals for row in cup.seer] == [100, 100]
+    assert [row.score.deals for row in arena.tournament(["lowest", "highest"], num_players=2, deals=120).seer] == [
+        120
+    ] * 2
+    with pytest.raises(ValueError, match="episode='game' is not one of its values"):
+        arena.tournament(["lowest", "highest"], episode="game")

@@ -107,8 +107,9 @@ class Arena(Output):
     """Duplicate deals of each table; each is played once for every rotation of the seats."""
     seed: int = 0
     """Names the deals; no seed shares a deal with training."""
-    seer_deals: int = arena.SEER_DEALS
-    """Deals, at most, on which an agent that sees all cards is put beside the others; 0: none."""
+    seer_deals: int | None = None
+    """Deals, at most, on which an agent that sees all cards is put beside the others; 0: none; by default 1000, of
+    matches 100."""
     mixed_deals: int = 0
     """Deals, at most, of tables of different policies, on which ratings then rest; 0: none."""
     results: File = None
@@ -132,6 +133,8 @@ class Arena(Output):
             check_table([policy] * self.players, rules, self.episode)
         arena.check_deals(self.deals)
         seed_word(self.seed)
+        if self.seer_deals is None:
+            self.seer_deals = arena.SEER_DEALS[self.episode]
         for name in ("seer_deals", "mixed_deals"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)} is out of range; allowed: 0 and more")
@@ -157,7 +160,7 @@ class Arena(Output):
 
     def play(self, rules: Rules, made: list[Policy]) -> arena.Tournament:
         """Play all tables, with a progress bar on stderr if that is a terminal."""
-        options = {"deals": self.deals, "seer_deals": self.seer_deals, "mixed_deals": self.mixed_deals}
+        options = {"deals": self.deals, "seer_deals": self.seer_deals or 0, "mixed_deals": self.mixed_deals}
         with progress_bar() as bar:
             task = bar.add_task("playing", total=arena.size(len(made), self.players, **options))
             return arena.tournament(

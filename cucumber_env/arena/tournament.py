@@ -30,8 +30,8 @@ from cucumber_env.arena.tables import play_tables
 from cucumber_env.policies import Policy, make, names
 from cucumber_env.rules import Rules
 
-SEER_DEALS = 1000
-"""Deals, at most, on which the seer is measured: it plays every game many times over."""
+SEER_DEALS = {"round": 1000, "match": 100}
+"""Deals, at most, on which the seer is measured unless told otherwise: it plays every game many times over."""
 
 MOST_MIXED = 35
 """Mixed tables, at most: all fours of seven policies."""
@@ -186,7 +186,7 @@ def tournament(
     deals: int = 10_000,
     seed: int = 0,
     episode: str = "round",
-    seer_deals: int = SEER_DEALS,
+    seer_deals: int | None = None,
     mixed_deals: int = 0,
     file: str | Path | None = None,
     workers: int | None = 1,
@@ -200,7 +200,7 @@ def tournament(
         policies: Two or more, of different names.
         rules, num_players, seed, episode: As `match.play`.
         deals: Duplicate deals of each table of the round robin.
-        seer_deals: Of each table of the seer, at most as many as `deals`; 0: no seer.
+        seer_deals: Of each table of the seer, at most as many as `deals`; 0: no seer; None: as `SEER_DEALS` has it.
         mixed_deals: Of each mixed table, at most as many as `deals`; 0: none. They take more than two seats, and as
             many policies as seats.
         file, workers, progress: As `tables.play_tables`.
@@ -211,10 +211,10 @@ def tournament(
     made = check_policies(policies)
     check_deals(deals)
     setting: dict[str, Any] = {"rules": rules, "seed": seed, "episode": episode, "file": file, "workers": workers}
-    seer = Seer()
+    seer, seen = Seer(), SEER_DEALS.get(episode, 0) if seer_deals is None else seer_deals
     stages = [
         (deals, [one_table(one, field, num_players) for one in made for field in made]),
-        (min(seer_deals, deals), [one_table(seer, field, num_players) for field in made]),
+        (min(seen, deals), [one_table(seer, field, num_players) for field in made]),
         (min(mixed_deals, deals), mixed_tables(made, num_players)),
     ]
     played: dict[Names, tuple[np.ndarray, Result]] = {}
