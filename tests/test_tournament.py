@@ -165,6 +165,19 @@ def test_a_policy_that_fails_has_no_rank(tmp_path: Path) -> None:
     alike(arena.analyse(arena.read(file)), cup)
 
 
+def test_a_failure_of_two_players_is_one_either_way(tmp_path: Path) -> None:
+    def act(turns: Turns) -> np.ndarray:
+        return np.where(turns.views["hand"] % 7 == 3, 99, turns.mask.argmax(axis=1))
+
+    fragile = FunctionPolicy(act, name="fragile")
+    file = tmp_path / "games.jsonl"
+    options: dict[str, Any] = {"num_players": 2, "deals": 3000, "seer_deals": 0, "file": file}
+    cup = arena.tournament(["highest", "lowest", fragile], **options)
+    assert {failure.policy for failure in cup.round_robin.failures} == {"fragile"}
+    assert cup.round_robin.against[0][2] is cup.round_robin.against[2][0] is None
+    alike(arena.analyse(arena.read(file)), cup)
+
+
 def test_mixed_tables_are_all_or_evenly_some() -> None:
     assert mixed_tables("abcd", 3) == [list("abc"), list("abd"), list("acd"), list("bcd")]
     assert mixed_tables("abcd", 2) == mixed_tables("ab", 3) == []

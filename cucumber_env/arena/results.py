@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from io import BufferedRandom
 from itertools import chain
@@ -200,8 +200,11 @@ class Results:
         return Result(self.setting.episode, values["penalties"], values.get("outcomes"), decisions)
 
     def failure(self, table: Sequence[str]) -> Failure | None:
-        """How a table ended early, if it did."""
-        return next((failure for failure in self.failures if failure.table == tuple(table)), None)
+        """How a table, or one that is a rotation of it, ended early, if it did."""
+        names = tuple(table)
+        turned = [names[turn:] + names[:turn] for turn in range(len(names))]
+        found = next((failure for failure in self.failures if failure.table in turned), None)
+        return found and replace(found, table=names)
 
     def merge(self, other: Results) -> None:
         """Take over what another holds.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cucumber_env.arena.match import Progress, Result, TableError, check_table, deal_numbers, play
+from cucumber_env.arena.match import Deals, Progress, Result, TableError, check_table, deal_numbers, play
 from cucumber_env.arena.optional import optional
 from cucumber_env.arena.results import Failure, ResultFile, Results, Setting
 from cucumber_env.batch import make_options, seed_word
@@ -61,7 +61,7 @@ def play_tables(
     tables: Sequence[Sequence[str | Policy]],
     *,
     rules: Rules | str | Mapping[str, Any] = "cucumber",
-    deals: int | range = 1000,
+    deals: Deals = 1000,
     seed: int = 0,
     episode: str = "round",
     file: str | Path | None = None,

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
@@ -246,15 +246,17 @@ def analyse(results: Results) -> Tournament:
     named = list(dict.fromkeys(name for table in guests for name in table))
     if len(named) < 2:
         raise ValueError(f"results of {len(named)} policies; a tournament takes those of two or more")
-    pairs = {_names(one_table(one, field, players)) for one in named for field in named}
+    pairs = dict.fromkeys(_names(one_table(one, field, players)) for one in named for field in named)
     tables = [*pairs, *(table for table in results.tables if table not in pairs)]
-    found = {table: results.deals(table) for table in tables if results.failure(table) is None}
-    paired = _shared(found, pairs)
+    failures = [failure for table in tables if (failure := results.failure(table))]
+    failed = {failure.table for failure in failures}
+    found = {table: results.deals(table) for table in tables if table not in failed}
+    paired = _shared(found, pairs.keys())
     if all(len(numbers) < 2 for numbers in paired.values()):
         raise ValueError("the tables have fewer than two deals in common; an interval takes two or more")
-    deals = {**found, **paired, **_shared(found, {table for table in tables if _is_mixed(table)})}
+    deals = {**found, **paired, **_shared(found, set(filter(_is_mixed, tables)))}
     played = {table: (numbers, results.result(table, numbers)) for table, numbers in deals.items() if len(numbers) > 1}
-    return _analysed(results.setting, named, played, results.failures)
+    return _analysed(results.setting, named, played, failures)
 
 
 def size(policies: int, num_players: int, deals: int, seer_deals: int, mixed_deals: int) -> int:
@@ -334,7 +336,7 @@ def _seen(setting: Setting, field: str, played: Played) -> Comparison | None:
     return Comparison.of((Seer.name, field), mine, theirs, (setting.num_players, setting.episode))
 
 
-def _shared(found: Mapping[Names, np.ndarray], tables: set[Names]) -> dict[Names, np.ndarray]:
+def _shared(found: Mapping[Names, np.ndarray], tables: Set[Names]) -> dict[Names, np.ndarray]:
     """The deals that all those of some tables which were played at all have in common, for each of these tables."""
     played = {table: numbers for table, numbers in found.items() if table in tables and len(numbers)}
     return dict.fromkeys(played, reduce(np.intersect1d, played.values())) if played else {}
