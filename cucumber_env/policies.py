@@ -188,8 +188,7 @@ def _answers(policy: Policy, turns: Turns) -> np.ndarray:
     except PolicyError:
         raise
     except Exception as error:
-        row, error = _first_failure(policy, turns, error)
-        raise PolicyError(policy.name, row, f"raised {type(error).__name__}: {error}") from error
+        raise _failure(policy, policy.act, turns, error) from error
     rows = len(turns)
     if actions.shape != (rows,) or actions.dtype.kind not in "iu":
         fault = f"answered {rows} decisions with {actions.dtype} of shape {actions.shape}; expected integers ({rows},)"
@@ -203,26 +202,29 @@ def _answers(policy: Policy, turns: Turns) -> np.ndarray:
     return actions.astype(np.int64, copy=False)
 
 
-def _first_failure(policy: Policy, turns: Turns, error: Exception) -> tuple[int, Exception]:
-    """The decision that a policy fails at, found by asking again for ever smaller parts of the batch."""
+def _failure(policy: Policy, ask: Callable[[Turns], object], turns: Turns, error: Exception) -> PolicyError:
+    """An error of the policy's own, with the decision it fails at, found by asking ever smaller parts of the batch."""
     rows = np.arange(len(turns))
     while len(rows) > 1:
         first, rest = np.array_split(rows, 2)
         try:
-            policy.act(turns.select(first))
+            ask(turns.select(first))
             rows = rest
         except Exception as found:
             rows, error = first, found
-    return int(rows[0]), error
+    return PolicyError(policy.name, int(rows[0]), f"raised {type(error).__name__}: {error}")
 
 
 def checked_probabilities(policy: Policy, turns: Turns) -> np.ndarray:
     """What the policy plays, float ``[B, A]``: distributions over legal actions, up to rounding.
 
     Raises:
-        PolicyError: they are none.
+        PolicyError: they are none, or the policy raised an error.
     """
-    probabilities = np.asarray(policy.probabilities(turns))
+    try:
+        probabilities = np.asarray(policy.probabilities(turns))
+    except Exception as error:
+        raise _failure(policy, policy.probabilities, turns, error) from error
     shape = turns.mask.shape
     if probabilities.shape != shape or probabilities.dtype.kind != "f":
         fault = f"gave probabilities of {probabilities.dtype} {probabilities.shape}; expected float {shape}"

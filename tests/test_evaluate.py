@@ -222,3 +222,31 @@ def test_policies_of_a_module_of_ones_own(
     assert "alike" in capsys.readouterr().out
     assert evaluate.main([*command, "--imports", "no_policies"]) == 2
     assert "imports: no_policies cannot be imported: ModuleNotFoundError" in capsys.readouterr().err
+
+
+def test_a_policy_that_raises_while_it_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Lost(policies.Policy):
+        def probabilities(self, turns: policies.Turns) -> np.ndarray:
+            raise KeyError("lost")
+
+    monkeypatch.setitem(policies._FACTORIES, "lost", Lost)
+    assert evaluate.main(["exploitability", "lost", "--hand-size", "2"]) == 1
+    assert capsys.readouterr().err == "evaluate.py: error: policy 'lost' raised KeyError: 'lost'\n"
+
+
+def test_files_that_cannot_be_written_are_refused_before_anything_is_computed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", denied)
+    for command in (["solve", "--out", "x.npz"], ["arena", "lowest", "highest", "--html", "x.html"]):
+        assert evaluate.main(command) == 2
+        out, err = capsys.readouterr()
+        assert (out, err) == (
+            "",
+            f"evaluate.py: error: {command[-2][2:]}='{command[-1]}' cannot be written: Permission denied\n",
+        )

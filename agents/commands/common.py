@@ -12,22 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from cucumber_env.arena.results import VERSIONS
 
 
-def progress_bar() -> Progress:
-    """A bar on stderr, if that is a terminal."""
+def progress_bar(*, known: bool = True) -> Progress:
+    """A bar on stderr, if that is a terminal; one that only moves if it is not `known` how much there is to do."""
     console = Console(stderr=True)
-    columns = (
+    columns: list[ProgressColumn] = [
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
+    ]
+    if known:
+        columns += [TextColumn("{task.percentage:>3.0f} %"), TextColumn("left"), TimeRemainingColumn()]
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
@@ -56,13 +55,21 @@ def load(modules: Sequence[str]) -> None:
 
 
 def check_file(name: str, target: str | None) -> None:
-    """Refuse a file that cannot be written: its folder must exist.
+    """Refuse a file that cannot be written, before anything is computed for it.
 
     Raises:
         ValueError: names the argument.
     """
-    if target not in (None, "-") and (Path(target).is_dir() or not Path(target).absolute().parent.is_dir()):
+    if target in (None, "-"):
+        return
+    if Path(target).is_dir() or not Path(target).absolute().parent.is_dir():
         raise ValueError(f"{name}={target!r} must be a file in a folder that exists")
+    fresh = _fresh(target)
+    try:
+        fresh.touch()
+        fresh.unlink()
+    except OSError as error:
+        raise ValueError(f"{name}={target!r} cannot be written: {error.strerror}") from error
 
 
 def write_json(target: str, content: Mapping[str, Any]) -> None:
@@ -75,9 +82,14 @@ def write(target: str, text: str) -> None:
     if target == "-":
         sys.stdout.write(text)
         return
-    fresh = Path(f"{target}.new-{os.getpid()}")
+    fresh = _fresh(target)
     fresh.write_text(text, encoding="utf-8")
     fresh.replace(target)
+
+
+def _fresh(target: str) -> Path:
+    """What a file is called until it is whole."""
+    return Path(f"{target}.new-{os.getpid()}")
 
 
 def fail(error: Exception | str, code: int) -> int:

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from tyro import MISSING
 from tyro.conf import Positional, arg
 
-from agents.commands.common import check_file, fail, progress_bar, versions, write_json
+from agents.commands.common import check_file, fail, load, progress_bar, versions, write_json
 from agents.display import show
 from cucumber_env import arena, exact
-from cucumber_env.policies import Policy, make
+from cucumber_env.policies import Policy, PolicyError, make
 from cucumber_env.rules import FIELDS, Rules
 
 _OVERRIDES: list[Any] = [
@@ -32,6 +32,8 @@ class Round(dataclasses.make_dataclass("Overrides", _OVERRIDES)):  # type: ignor
     """Threads to work in, by default one a core; results are the same for any number."""
     json: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write everything as JSON to this file, or with `-` to stdout in place of the table."""
+    imports: Annotated[tuple[str, ...], arg(metavar="MODULE ...", help_behavior_hint="")] = ()
+    """Modules to import first, which register policies of yours."""
 
     def checked_rules(self) -> Rules:
         """The rules with the overrides on top.
@@ -39,6 +41,7 @@ class Round(dataclasses.make_dataclass("Overrides", _OVERRIDES)):  # type: ignor
         Raises:
             ValueError, TypeError: what is wrong with which argument.
         """
+        load(self.imports)
         check_file("json", self.json)
         overrides = {field: getattr(self, field) for field in (*exact.ROUND_FIELDS, "first_leader")}
         changes = [f"{field}={value}" for field, value in overrides.items() if value is not None]
@@ -76,7 +79,7 @@ class Exploitability(Round):
             with progress_bar() as bar:
                 task = bar.add_task("asking", total=1.0)
                 report = self.measure(rules, policy, lambda done: bar.update(task, completed=done))
-        except (ValueError, TypeError) as error:
+        except PolicyError as error:
             return fail(error, 1)
         self.report(rules, report, policy=self.policy)
         return 0
@@ -111,8 +114,8 @@ class Solve(Round):
             raise ValueError(f"players={self.players} is out of range; allowed: 2, for whom games are solved")
         rules = self.checked_rules()
         check_file("out", self.out)
-        with progress_bar() as bar:
-            task = bar.add_task("solving", total=self.iterations)
+        with progress_bar(known=False) as bar:
+            task = bar.add_task("solving", total=None)
             policy, report = exact.solve(
                 rules,
                 scheme=self.scheme,
@@ -122,12 +125,12 @@ class Solve(Round):
                 every=self.every,
                 threads=self.threads,
                 progress=lambda done, found, _: bar.update(
-                    task, completed=done, description=f"solving: NashConv {found:.5f}"
+                    task, description=f"solving: NashConv {found:.5f} after {done} iterations"
                 ),
             )
+        self.report(rules, report, out=self.out, **{name: policy.facts[name] for name in ("iterations", "curve")})
         if self.out is not None:
             policy.save(self.out)
-        self.report(rules, report, out=self.out, **{name: policy.facts[name] for name in ("iterations", "curve")})
         return 0
 
 
