@@ -29,6 +29,7 @@ from agents.commands.duel import Duel, Plan
 from agents.commands.exactly import Exploitability, Solve
 from agents.commands.leaderboard import Leaderboard
 from agents.commands.tournament import Arena, Report
+from cucumber_env import arena
 
 COMMANDS = (Arena, Report, Duel, Plan, Audit, Exploitability, Solve, Leaderboard)
 
@@ -53,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = commands.cli(args=typed, prog="evaluate.py", description=(__doc__ or "").split("\n", 1)[0])
         command.command_line = shlex.join(["uv", "run", "evaluate.py", *typed])
         return int(command.run())
+    except arena.TableError as error:
+        return fail(error, 1)
     except (ValueError, TypeError, OSError, ImportError) as error:
         return fail(error, 2)
     except KeyboardInterrupt:

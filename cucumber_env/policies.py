@@ -183,26 +183,28 @@ def decide(policy: Policy, turns: Turns) -> np.ndarray:
 
 def _answers(policy: Policy, turns: Turns) -> np.ndarray:
     """What the policy chooses, int64 ``[B]``, checked."""
+    rows, mask = len(turns), turns.mask.copy()  # a policy could write into the one it is given
     try:
         actions = np.asarray(policy.act(turns))
-    except PolicyError:
+    except KeyboardInterrupt:
         raise
-    except Exception as error:
+    except BaseException as error:  # even to leave the program is not for a policy to decide
+        if isinstance(error, PolicyError) and error.policy == policy.name and error.row < rows:
+            raise
         raise _failure(policy, policy.act, turns, error) from error
-    rows = len(turns)
     if actions.shape != (rows,) or actions.dtype.kind not in "iu":
         fault = f"answered {rows} decisions with {actions.dtype} of shape {actions.shape}; expected integers ({rows},)"
         raise PolicyError(policy.name, 0, fault)
-    inside = (actions >= 0) & (actions < turns.mask.shape[1])
-    legal = inside & (turns.mask[np.arange(rows), np.where(inside, actions, 0)] > 0)
+    inside = (actions >= 0) & (actions < mask.shape[1])
+    legal = inside & (mask[np.arange(rows), np.where(inside, actions, 0)] > 0)
     if not legal.all():
         row = int(np.argmin(legal))
-        allowed = np.flatnonzero(turns.mask[row]).tolist()
+        allowed = np.flatnonzero(mask[row]).tolist()
         raise PolicyError(policy.name, row, f"chose the illegal action {actions[row]}; legal: {allowed}")
     return actions.astype(np.int64, copy=False)
 
 
-def _failure(policy: Policy, ask: Callable[[Turns], object], turns: Turns, error: Exception) -> PolicyError:
+def _failure(policy: Policy, ask: Callable[[Turns], object], turns: Turns, error: BaseException) -> PolicyError:
     """An error of the policy's own, with the decision it fails at, found by asking ever smaller parts of the batch."""
     rows = np.arange(len(turns))
     while len(rows) > 1:
@@ -210,7 +212,9 @@ def _failure(policy: Policy, ask: Callable[[Turns], object], turns: Turns, error
         try:
             ask(turns.select(first))
             rows = rest
-        except Exception as found:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as found:
             rows, error = first, found
     return PolicyError(policy.name, int(rows[0]), f"raised {type(error).__name__}: {error}")
 

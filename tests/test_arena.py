@@ -13,7 +13,7 @@ from cucumber_env import arena
 from cucumber_env.arena import match
 from cucumber_env.arena.statistics import student_t
 from cucumber_env.envs.vector import SelfPlay
-from cucumber_env.policies import Policy, Turns
+from cucumber_env.policies import Policy, PolicyError, Turns
 from cucumber_env.rules import Rules
 
 
@@ -491,3 +491,39 @@ def test_intervals_of_deals_cover_the_truth() -> None:
     parts = [arena.mean_interval(part) for part in scores.reshape(1000, 50)]
     coverage = np.mean([part.low <= scores.mean() <= part.high for part in parts])
     assert coverage == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, MemoryError, RecursionError])
+def test_no_error_of_a_policy_ends_the_program(error: type[BaseException]) -> None:
+    def act(turns: Turns) -> np.ndarray:
+        raise error("enough")
+
+    with pytest.raises(arena.TableError, match=rf"policy 'my_answer' raised {error.__name__}: enough \(deal"):
+        arena.play([Answer(act), Highest()], deals=5)
+
+
+def test_an_interrupt_does() -> None:
+    def act(turns: Turns) -> np.ndarray:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        arena.play([Answer(act), Highest()], deals=5)
+
+
+def test_a_policy_cannot_change_what_is_legal() -> None:
+    def act(turns: Turns) -> np.ndarray:
+        turns.mask[:] = 1
+        return np.full(len(turns), 12)
+
+    with pytest.raises(arena.TableError, match="policy 'my_answer' chose the illegal action 12"):
+        arena.play([Answer(act), Highest()], deals=20)
+
+
+def test_an_error_of_another_policy_inside_is_the_policys_own() -> None:
+    def act(turns: Turns) -> np.ndarray:
+        raise PolicyError("inner", 10**6, "was asked by another")
+
+    with pytest.raises(
+        arena.TableError, match="policy 'my_answer' raised PolicyError: policy 'inner' was asked by another"
+    ):
+        arena.play([Answer(act), Highest()], deals=5)

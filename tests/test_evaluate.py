@@ -219,7 +219,7 @@ def test_policies_of_a_module_of_ones_own(
     assert evaluate.main(command) == 2
     assert "unknown policy 'mine'" in capsys.readouterr().err
     assert evaluate.main([*command, "--imports", "my_policies"]) == 0
-    assert "alike" in capsys.readouterr().out
+    assert "no difference seen" in capsys.readouterr().out
     assert evaluate.main([*command, "--imports", "no_policies"]) == 2
     assert "imports: no_policies cannot be imported: ModuleNotFoundError" in capsys.readouterr().err
 

@@ -190,6 +190,54 @@ def test_damaged_files_are_refused_by_line(tmp_path: Path, damage: Any, message:
         arena.read(file)
 
 
+@pytest.mark.parametrize(
+    "content", [b"my only notes, one line", b'{"mine": 1}', b"\x00\x01" * 500, b"two\nlines\n", b"{}\n"]
+)
+def test_other_files_are_left_as_they_are(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"notes.txt"):
+        play(file)
+    assert file.read_bytes() == content
+
+
+def test_a_contradiction_within_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "games.jsonl"
+    play(file)
+    whole = file.read_bytes()
+    file.write_bytes(whole + whole)  # the same twice is no contradiction
+    assert same(arena.read(file).result(TABLE), arena.play(TABLE, **OPTIONS))
+    changed = whole.replace(b'"penalties": [0', b'"penalties": [9', 1)
+    assert changed != whole
+    for content in (whole + changed, changed + whole):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=r"games.jsonl: deal \d+ went two ways"):
+            arena.read(file)
+        with pytest.raises(ValueError, match="went two ways"):
+            play(file)
+
+
+def test_a_failing_policy_leaves_the_same_file_however_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "PART", 16)
+
+    def act(turns: Turns) -> np.ndarray:
+        unlucky = turns.views["hand"] % 20011 == 3  # few hands, as packed counts
+        return np.where(unlucky, 99, turns.mask.argmax(axis=1))
+
+    fragile, file = FunctionPolicy(act, name="fragile"), tmp_path / "games.jsonl"
+    several = [["highest", fragile], ["highest", "lowest"]]
+    failed, _ = arena.play_tables(several, file=file, deals=200, seed=4)
+    assert isinstance(failed, arena.Failure)
+    assert failed.deal > 32
+    whole = file.read_bytes()
+    for cut in range(400, len(whole), len(whole) // 40):
+        file.write_bytes(whole[:cut])
+        arena.play_tables(several, file=file, deals=200, seed=4)
+        assert file.read_bytes() == whole
+
+
 def test_a_file_is_written_by_one_program_at_a_time(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
     file = tmp_path / "games.jsonl"
@@ -240,8 +288,19 @@ def test_a_table_that_fails_ends_and_the_others_go_on(tmp_path: Path, monkeypatc
     assert kept.deals(["highest", "fragile"]).tolist() == list(range(20))  # what was written so far is kept
     before = file.read_bytes()
     again = arena.play_tables(several, file=file, **OPTIONS)
-    assert again[0] == failed
+    assert isinstance(again[0], arena.Failure)
+    assert again[0].message == f"{failed.message}; the file says so, which was not played again (retry does)"
     assert file.read_bytes() == before
+    first, _ = arena.play_tables(several, file=file, deals=range(20), seed=4)
+    assert isinstance(first, arena.Result)  # for deals before it failed nothing is missing
+
+    monkeypatch.setattr(tables.Part, "play", play_part)
+    fragile.deal = 0  # it has been mended
+    mended, _ = arena.play_tables(several, file=file, retry=True, **OPTIONS)
+    assert same(mended, arena.play(["highest", "lowest"], **OPTIONS))
+    assert file.read_bytes().startswith(before)
+    assert arena.read(file).failure(["highest", "fragile"]) is None
+    assert same(arena.play_tables(several, file=file, **OPTIONS)[0], mended)
 
 
 def test_seatings_are_those_of_the_rotations() -> None:

@@ -56,7 +56,13 @@ def test_files_say_the_same(cup: tuple[arena.Tournament, Path], tmp_path: Path) 
 @pytest.mark.parametrize("episode", ["round", "match"])
 def test_two_players(tmp_path: Path, episode: str) -> None:
     file = tmp_path / "games.jsonl"
-    options: dict[str, Any] = {**OPTIONS, "rules": "three_card", "num_players": 2, "episode": episode}
+    options: dict[str, Any] = {
+        "rules": "three_card",
+        "num_players": 2,
+        "episode": episode,
+        "deals": 60,
+        "seer_deals": 30,
+    }
     small = arena.tournament(["careful", "random"], file=file, **options)
     alike(arena.analyse(arena.read(file)), small)
     assert not small.mixed
@@ -205,7 +211,7 @@ def test_bad_policies_are_named(policies: list[Any], message: str) -> None:
 
 def test_nothing_to_report() -> None:
     broken = [FunctionPolicy(lambda turns: np.full(len(turns), 99), name=name) for name in ("one", "other")]
-    with pytest.raises(ValueError, match="no table was played to its end: policy 'one' chose"):
+    with pytest.raises(arena.TableError, match="policy 'one' chose the illegal action 99"):
         arena.tournament(broken, deals=5)
 
 
@@ -224,3 +230,71 @@ def test_the_seer_is_measured_on_fewer_deals() -> None:
     ] * 2
     with pytest.raises(ValueError, match="episode='game' is not one of its values"):
         arena.tournament(["lowest", "highest"], episode="game")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seer_deals": 1}, "seer_deals=1 is out of range; allowed: 0 .* or 2 and more"),
+        ({"mixed_deals": 1}, "mixed_deals=1 is out of range"),
+        ({"mixed_deals": -3}, "mixed_deals=-3 is out of range"),
+        (
+            {"mixed_deals": 9, "num_players": 2},
+            "three seats or more, and as many policies as seats; here 2 seats and 3",
+        ),
+        ({"mixed_deals": 9, "num_players": 4}, "here 4 seats and 3 policies"),
+    ],
+)
+def test_further_deals_that_make_nothing_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        arena.tournament(["highest", "lowest", "random"], deals=5, **change)
+
+
+@pytest.mark.parametrize("players", [3, 7])
+def test_ties_are_counted_as_whole_numbers_have_it(players: int) -> None:
+    """Means over three or seven rotations are rounded numbers; equal scores have to come out equal."""
+    pair = ("careful", "highest")
+    tables = [[one, *[other] * (players - 1)] for one, other in (pair, pair[::-1])]
+    sums = []
+    for table in tables:
+        result = arena.play(table, deals=400, seed=6)
+        own = result.of(0, result.penalties).sum(axis=1).astype(int)
+        sums.append((own, result.penalties.sum(axis=(1, 2)).astype(int) - own))
+    (one, others), (other_one, other_others) = sums
+    first = one * (players - 1) + other_others
+    second = others + other_one * (players - 1)
+    (row,) = arena.round_robin(pair, num_players=players, deals=400, seed=6).pairs
+    assert row.differing == np.count_nonzero(first != second)
+    won, tied = np.count_nonzero(first < second), np.count_nonzero(first == second)
+    assert row.improvement.mean == (won + tied / 2) / 400
+
+
+def test_a_pair_that_hardly_differs_is_not_decided() -> None:
+    """Intervals on a few deals that differ miss too often: such pairs are said to be undecided."""
+    options: dict[str, Any] = {"rules": "three_card", "num_players": 2, "deals": 600, "seed": 1, "seer_deals": 0}
+    cup = arena.tournament(["careful", "control"], **options)
+    (pair,) = cup.round_robin.pairs
+    assert 0 < pair.differing < 40
+    assert pair.sign == 0
+    assert f"undecided: {pair.differing} deals differ" in str(arena.pair_table(cup.round_robin))
+    assert [row["rank"] for row in cup.report()["ranking"]] == [[1, 2]] * 2
+
+
+def test_unfinished_tournaments_say_what_is_missing(tmp_path: Path) -> None:
+    file = tmp_path / "games.jsonl"
+    options: dict[str, Any] = {"num_players": 3, "deals": 40, "seer_deals": 0, "file": file}
+    arena.tournament(["highest", "lowest", "random"], **options)
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    last = next(n for n, line in enumerate(lines) if json.loads(line).get("seats") == ["random", "lowest", "lowest"])
+    file.write_text("".join(lines[: last + 9]), encoding="utf-8")  # of its 40 deals 3
+    cup = arena.analyse(arena.read(file))
+    assert cup.deals == 40
+    report = cup.report()
+    assert [row["policy"] for row in report["ranking"]] == ["highest", "lowest"]
+    assert report["unranked"] == ["random"]
+    cells = str(arena.matrix_table(cup.round_robin)).splitlines()[2:]
+    assert [line.count("not played") for line in cells] == [1, 1, 2]
+    text = arena.markdown(report)
+    assert "Without a rank, since not all of their tables were played: `random`." in text
+    assert "`random among lowest`" in text
+    assert arena.page(report)

@@ -13,8 +13,7 @@ from tyro import MISSING
 from tyro.conf import Positional, arg
 
 from agents import audit
-from agents.commands.common import check_file, fail, load, versions, write_json
-from cucumber_env import arena
+from agents.commands.common import check_file, load, versions, write_json
 from cucumber_env.rules import Rules
 
 
@@ -59,24 +58,21 @@ class Audit:
         """Check, train, measure, report; returns the exit code."""
         load(self.imports)
         check_file("json", self.json)
-        try:
-            found = audit.audit(
-                self.policy,
-                trainer=type(self).trainer,
-                rules=Rules.of(self.rules),
-                num_players=self.players,
-                episode=self.episode,
-                kind=self.kind,
-                out=self.out,
-                updates=self.updates,
-                games=self.games,
-                deals=self.deals,
-                seed=self.seed,
-                threads=self.threads,
-                console=Console(stderr=True),
-            )
-        except arena.TableError as error:
-            return fail(error, 1)
+        found = audit.audit(
+            self.policy,
+            trainer=type(self).trainer,
+            rules=Rules.of(self.rules),
+            num_players=self.players,
+            episode=self.episode,
+            kind=self.kind,
+            out=self.out,
+            updates=self.updates,
+            games=self.games,
+            deals=self.deals,
+            seed=self.seed,
+            threads=self.threads,
+            console=Console(stderr=True),
+        )
         if self.json != "-":
             print(_text(found))
         if self.json is not None:

@@ -83,8 +83,11 @@ def write(target: str, text: str) -> None:
         sys.stdout.write(text)
         return
     fresh = _fresh(target)
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(target)
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _fresh(target: str) -> Path:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from typing import Annotated, Literal
 
 import numpy as np
 from tyro import MISSING
 from tyro.conf import Positional, arg
 
-from agents.commands.common import check_file, fail, load, progress_bar, versions, write_json
+from agents.commands.common import check_file, load, progress_bar, versions, write_json
 from cucumber_env import arena
-from cucumber_env.arena.compare import one_against
+from cucumber_env.arena.compare import one_against, same_tables
 from cucumber_env.arena.sample_size import deals_needed
 from cucumber_env.policies import Policy, make
 from cucumber_env.rules import Rules
@@ -74,9 +75,15 @@ class Duel(Two):
     def run(self) -> int:
         """Check, play, report; returns the exit code."""
         first, second = self.made()
+        seen: list[arena.ConfidenceSequence] = []
         try:
             with progress_bar() as bar:
                 task = bar.add_task("playing", total=self.most)
+
+                def show(test: arena.ConfidenceSequence) -> None:
+                    seen[:] = [test]
+                    bar.update(task, completed=test.deals, description=_interval(test))
+
                 test = arena.duel(
                     first,
                     second,
@@ -87,10 +94,12 @@ class Duel(Two):
                     confidence=self.confidence,
                     margin=self.margin,
                     most=self.most,
-                    progress=lambda test: bar.update(task, completed=test.deals, description=_interval(test)),
+                    progress=show,
                 )
-        except arena.TableError as error:
-            return fail(error, 1)
+        except KeyboardInterrupt:
+            if seen:
+                print(f"So far: {_interval(seen[-1])} after {seen[-1].deals:,} deals.", file=sys.stderr)
+            raise
         score = arena.SCORES[self.episode]
         lower, higher = (self.first, self.second) if self.episode == "round" else (self.second, self.first)
         winner = {-1: lower, 0: None, 1: higher}[test.sign]
@@ -130,7 +139,8 @@ class Plan(Two):
             )
             for guest, field in ((first, second), (second, first))
         )
-        values = (one.one + other.others - one.others - other.one) / 2
+        mine, theirs = same_tables(one, other)
+        values = mine - theirs
         deviation = float(np.std(values, ddof=1))
         if not deviation:
             raise ValueError(f"{self.first} and {self.second} scored alike on all {deals} deals; try another pilot")
@@ -144,7 +154,8 @@ class Plan(Two):
             *(f"  {size:g}: {count:,}" for size, count in needed.items()),
         ]
         rows = [{"difference": size, "deals": count} for size, count in needed.items()]
-        self.write("\n".join(lines), {"deviation": deviation, "power": self.power, "pilot": deals, "needed": rows})
+        measured = {"difference": found, "deviation": deviation, "pilot": deals}
+        self.write("\n".join(lines), {**measured, "power": self.power, "needed": rows})
         return 0
 
 

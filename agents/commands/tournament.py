@@ -45,8 +45,12 @@ class Output:
         Raises:
             ValueError: names the argument.
         """
-        for name in ("json", "markdown", "html"):
-            check_file(name, getattr(self, name))
+        files = {name: getattr(self, name) for name in ("json", "markdown", "html", "results") if hasattr(self, name)}
+        for name, file in files.items():
+            check_file(name, file)
+        named = [Path(file).absolute() for file in files.values() if file not in (None, "-")]
+        if len(set(named)) < len(named):
+            raise ValueError(f"two of {', '.join(files)} name the same file; each needs its own")
 
     def audits(self, rules: Rules, num_players: int, episode: str) -> list[dict[str, Any]]:
         """What the files of `audit` hold, which has to be of such a table.
@@ -63,6 +67,8 @@ class Output:
             except (ValueError, KeyError, TypeError) as error:
                 reason = f"{error} is missing" if isinstance(error, KeyError) else error
                 raise ValueError(f"audit: {file} is no audit: {reason}") from error
+            if not {"mean", "low", "high", "deals"} <= set(row["gain"]):
+                raise ValueError(f"audit: {file} is no audit: its gain is {row['gain']!r}")
             if theirs != (rules, num_players, episode):
                 raise ValueError(
                     f"audit: {file} is of {row['rules']} with {theirs[1]} players, {theirs[2]} episodes; this "
@@ -74,6 +80,9 @@ class Output:
         """Show the tables and write the report; returns the exit code."""
         setting = cup.setting
         found = self.audits(setting.rules, setting.num_players, setting.episode)
+        strangers = sorted({row["policy"] for row in found} - set(cup.round_robin.names))
+        if strangers:
+            raise ValueError(f"audit: of {', '.join(strangers)}, who did not play in this tournament")
         report = cup.report(audit=found, command_line=self.command_line)
         report["versions"] = versions()
         if self.json != "-":
@@ -87,7 +96,7 @@ class Output:
         if self.html is not None:
             write(self.html, arena.page(report))
         for failure in cup.round_robin.failures:
-            fail(failure.message, 1)
+            fail(f"{failure.message} [table: {', '.join(failure.table)}]", 1)
         return 1 if cup.round_robin.failures else 0
 
 
@@ -114,6 +123,8 @@ class Arena(Output):
     """Deals, at most, of tables of different policies, on which ratings then rest; 0: none."""
     results: File = None
     """Write every game to this file as a line of JSON; if it is there, go on with it."""
+    retry: bool = False
+    """Play tables again that failed in the file of results."""
     workers: int = 1
     """Processes that play; -1: all cores."""
     imports: Annotated[tuple[str, ...], arg(metavar="MODULE ...", help_behavior_hint="")] = ()
@@ -135,13 +146,10 @@ class Arena(Output):
         seed_word(self.seed)
         if self.seer_deals is None:
             self.seer_deals = arena.SEER_DEALS[self.episode]
-        for name in ("seer_deals", "mixed_deals"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name}={getattr(self, name)} is out of range; allowed: 0 and more")
+        arena.check_further_deals(len(made), self.players, seer_deals=self.seer_deals, mixed_deals=self.mixed_deals)
         if self.workers < 1 and self.workers != -1:
             raise ValueError(f"workers={self.workers} is out of range; allowed: 1 and more, or -1 for all cores")
         self.check_output()
-        check_file("results", self.results)
         self.audits(rules, self.players, self.episode)
         return rules, made
 
@@ -170,6 +178,7 @@ class Arena(Output):
                 episode=self.episode,
                 seed=self.seed,
                 file=self.results,
+                retry=self.retry,
                 workers=self.workers,
                 progress=lambda deals: bar.advance(task, deals),
                 **options,

@@ -5,8 +5,8 @@
     one_against    one policy against n−1 of another, by deal
     compare_with   one policy against tables of several others, with intervals
     round_robin    every policy against every other
-    duel           two policies until it is clear which is better
     tournament     the same with ranking, ratings, cycles and an agent that sees all cards
+    duel           two policies until it is clear which is better
     read, analyse  the same from files of results
     markdown, page what came of a tournament, to be read
 
@@ -47,7 +47,15 @@ from cucumber_env.arena.seer import Seer
 from cucumber_env.arena.sequential import ConfidenceSequence
 from cucumber_env.arena.statistics import Estimate, mean_interval, paired_difference
 from cucumber_env.arena.tables import PART, play_tables
-from cucumber_env.arena.tournament import SEER_DEALS, Tournament, analyse, check_policies, size, tournament
+from cucumber_env.arena.tournament import (
+    SEER_DEALS,
+    Tournament,
+    analyse,
+    check_further_deals,
+    check_policies,
+    size,
+    tournament,
+)
 
 __all__ = [
     "EVALUATION_EPISODE",
@@ -74,6 +82,7 @@ __all__ = [
     "analyse",
     "better",
     "check_deals",
+    "check_further_deals",
     "check_policies",
     "compare_with",
     "comparison_table",

@@ -17,6 +17,7 @@ import numpy as np
 from cucumber_env.arena.match import Progress, Result, play
 from cucumber_env.arena.results import Failure
 from cucumber_env.arena.statistics import (
+    ENOUGH,
     Estimate,
     Interval,
     mean_interval,
@@ -108,24 +109,43 @@ class Pair:
         difference: Mean score of the first minus the second's, over the tables of one first among seconds and of one
             second among firsts, half each, in all rotations. Exactly 0 for policies that play alike.
         improvement: Probability that the first scores better than the second on a deal; equal scores count half.
+        differing: Deals on which the two scored differently.
     """
 
     first: str
     second: str
     difference: Estimate
     improvement: Interval
+    differing: int
 
     @classmethod
     def of(cls, names: tuple[str, str], first: Sample, second: Sample, *, lower_is_better: bool) -> Pair:
         """From the first among the second, and the second among the first."""
-        scores = (first.one + second.others) / 2, (first.others + second.one) / 2
+        scores = same_tables(first, second)
         improvement = probability_of_improvement(*scores, lower_is_better=lower_is_better)
-        return cls(*names, paired_difference(*scores), improvement)
+        return cls(*names, paired_difference(*scores), improvement, int(np.count_nonzero(scores[0] != scores[1])))
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 if it is told which mean score is higher, by an interval on enough deals that differ; else 0."""
+        return self.difference.sign if self.differing >= ENOUGH else 0
 
     def to_dict(self) -> dict[str, Any]:
         """Names and estimates, for JSON."""
         estimates = {name: getattr(self, name).to_dict() for name in ("difference", "improvement")}
-        return {"first": self.first, "second": self.second, **estimates}
+        return {"first": self.first, "second": self.second, **estimates, "differing": self.differing}
+
+
+def same_tables(first: Sample, second: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of two policies at the same tables, float64 ``[deals]`` each, half of them the one's and half the other's.
+
+    Args:
+        first: The first among the second.
+        second: The second among the first.
+    """
+    scores = (first.one + second.others) / 2, (first.others + second.one) / 2
+    # Sums of thirds and sevenths, which have to come out equal where they are.
+    return np.round(scores[0], 9), np.round(scores[1], 9)
 
 
 @dataclass(frozen=True)
@@ -156,12 +176,13 @@ class RoundRobin:
         """From what came of every table of one ``names[i]`` among ``names[j]``, at ``results[i][j]``.
 
         Raises:
-            ValueError: nothing came of any table; says why.
+            TableError: every table failed.
+            ValueError: there is no table.
         """
         failures = [result for row in results for result in row if isinstance(result, Failure)]
         played = [[None if isinstance(result, Failure) else result for result in row] for row in results]
         if not any(result for row in played for result in row):
-            raise ValueError(f"no table was played to its end: {failures[0].message if failures else 'there is none'}")
+            raise failures[0].error() if failures else ValueError("no table was played")
         samples = [[None if result is None else Sample.of(result) for result in row] for row in played]
         some = next(result for row in played for result in row if result is not None)
         kind = (some.scores.shape[2], some.episode)

@@ -67,7 +67,7 @@ def _summary(sheet: Sheet) -> list[Text]:
     ranking, suspects = report.get("ranking", ()), {row["policy"] for row in report.get("suspects", ())}
     first = [row["policy"] for row in ranking if row["rank"][0] == 1]
     who = (*listed(all_named(first)), " ranks first, alone." if len(first) == 1 else " share the first place.")
-    even = sum(sheet.verdict(pair["difference"]) == "even" for pair in sheet.pairs)
+    even = sum(sheet.decided(pair) == "even" for pair in sheet.pairs)
     all_pairs = counted(len(sheet.pairs), "pair")
     decided = f"{len(sheet.pairs) - even} of {all_pairs} told apart, each by its own {sheet.level} interval."
     seer = (
@@ -76,9 +76,7 @@ def _summary(sheet: Sheet) -> list[Text]:
     if not suspects:
         seer = seer.replace("0 policies come", "No policy comes")
     if not {row["field"] for row in report.get("seer", ())} - set(report.get("unjudged", {})):
-        seer = (
-            "Nobody could be judged beside an agent that sees all cards: no scripted policy was near to compare with."
-        )
+        seer = "Nobody could be judged beside an agent that sees all cards."
     failures = report.get("failures", ())
     return [
         who if first else ("No ranking was made.",),
@@ -147,13 +145,21 @@ def _ranking(sheet: Sheet) -> list[Block]:
     heads = ["rank", "policy", sheet.report["score"], "OpenSkill μ ± σ", "ordinal"]
     games = sheet.report.get("openskill_games")
     text = (
-        f"Score: the mean {sheet.report['score']} over all fields with equal weights. A rank such as 1–2 is a tie: any "
-        "of these places is possible. ",
+        f"Score: the mean {sheet.report['score']} over all fields with equal weights, its own among them. A rank such "
+        "as 1–2 is a tie: any of these places is possible. ",
         str(sheet.report.get("beats", "")),
         f" OpenSkill rates {f'{games:,} of the' if games else 'the same'} games by who finished before whom; its "
         "ordinal is μ − 3σ.",
     )
-    return [Grid("The policies, best first", heads, lines, left=2), Paragraph(text), *_mixed(sheet), *_cycles(sheet)]
+    grid = Grid("The policies, best first", heads, lines, left=2)
+    return [grid, *_unranked(sheet), Paragraph(text), *_mixed(sheet), *_cycles(sheet)]
+
+
+def _unranked(sheet: Sheet) -> list[Block]:
+    names = sheet.report.get("unranked", ())
+    if not names:
+        return []
+    return [Paragraph(("Without a rank, since not all of their tables were played: ", *listed(all_named(names)), "."))]
 
 
 def _mixed(sheet: Sheet) -> list[Block]:
@@ -217,7 +223,8 @@ def _audit(sheet: Sheet) -> list[Block]:
     for row in rows:
         turns = f"{row['turns']:,}" if row.get("turns") else "–"
         gain: list[Cell] = [f"{signed(row['at_least'])}", number(row["gain"], plus=True)]
-        lines.append([named(row["policy"]), row["kind"], *gain, turns, f"{row['deals']:,}", str(row["seed"])])
+        deals = [f"{row['deals']:,}", str(row["seed"])] if row["deals"] else ["–", "–"]
+        lines.append([named(row["policy"]), row["kind"], *gain, turns, *deals])
     heads = ["against", "response", "gain, at least", "gain measured", "turns of training", "deals", "seed"]
     text = (
         f"What one seat wins{' in points' if sheet.lower else ''} per {sheet.report['episode']} by playing a best "
@@ -230,8 +237,19 @@ def _audit(sheet: Sheet) -> list[Block]:
 
 def _failures(sheet: Sheet) -> list[Block]:
     rows = sheet.report.get("failures", ())
+    missing = [
+        f"{policy} among {field}"
+        for policy in sheet.report["policies"]
+        for field in sheet.report["policies"]
+        if (policy, field) not in sheet.against
+    ]
+    unplayed: list[Block] = (
+        [Paragraph(("Tables without numbers, not played or not to their end: ", *listed(all_named(missing)), "."))]
+        if missing
+        else []
+    )
     if not rows:
-        return [Paragraph(("None: every table was played to its end.",))]
+        return unplayed or [Paragraph(("None: every table was played to its end.",))]
     lines: list[list[Cell]] = [
         [named(row["policy"]), ", ".join(all_named(row["table"])), str(row["deal"]), printable(row["failed"])]
         for row in rows
@@ -240,6 +258,7 @@ def _failures(sheet: Sheet) -> list[Block]:
     return [
         Paragraph((text,), alert=True),
         Grid("Tables that failed", ["policy", "table", "deal", "message"], lines, words=frozenset({1, 3})),
+        *unplayed,
     ]
 
 

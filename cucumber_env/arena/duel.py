@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cucumber_env.arena.compare import Sample, one_table
+from cucumber_env.arena.compare import Sample, one_table, same_tables
 from cucumber_env.arena.results import Failure
 from cucumber_env.arena.sequential import ConfidenceSequence
 from cucumber_env.arena.tables import PART, play_tables
@@ -63,8 +63,8 @@ def duel(
             if isinstance(outcome, Failure):
                 raise outcome.error()
             samples.append(Sample.of(outcome))
-        mine, theirs = samples
-        test.add((mine.one + theirs.others - mine.others - theirs.one) / 2)
+        mine, theirs = same_tables(*samples)
+        test.add(mine - theirs)
         if progress is not None:
             progress(test)
     return test

@@ -70,7 +70,7 @@ class Result:
             the end of the match.
         outcomes: float64 ``[D, n, n]``, the reward `outcome` of a match: +1 shared by who won, −1 by who lost.
             None for rounds.
-        decisions: int64 ``[D, n, n]``, turns at which the seat had a choice.
+        decisions: int16 ``[D, n, n]``, turns at which the seat had a choice.
     """
 
     episode: str
@@ -190,12 +190,13 @@ def deal_numbers(deals: Deals) -> np.ndarray:
         ValueError, TypeError: there are none, one comes twice, or they are no numbers ≥ 0.
     """
     if isinstance(deals, np.ndarray) and deals.ndim == 1 and deals.dtype.kind in "iu":
-        numbers = deals.astype(np.int64)
+        numbers, different = deals.astype(np.int64), len(np.unique(deals)) == len(deals)
     elif isinstance(deals, bool) or not isinstance(deals, int | np.integer | range):
         raise TypeError(f"deals={deals!r} must be an integer ≥ 1 or a range, got {type(deals).__name__}")
     else:
-        numbers = np.array(deals if isinstance(deals, range) else range(int(deals)), np.int64)
-    if not len(numbers) or numbers.min() < 0 or len(np.unique(numbers)) < len(numbers):
+        several = deals if isinstance(deals, range) else range(int(deals))
+        numbers, different = np.arange(several.start, several.stop, several.step), True
+    if not len(numbers) or numbers.min() < 0 or not different:
         raise ValueError(f"deals={deals!r} is out of range; allowed: an integer ≥ 1, or different numbers ≥ 0")
     return numbers
 
@@ -223,7 +224,7 @@ def _play_batch(
     deals = np.repeat(numbers, len(seated))
     sits = np.tile(seated, (len(numbers), 1))
     rewards = np.zeros((len(deals), games.num_players))
-    decisions = np.zeros((len(deals), games.num_players), np.int64)
+    decisions = np.zeros((len(deals), games.num_players), np.int16)
     rows = np.arange(len(deals))
     at = games.reset(seed=seed, rows=rows, games=deals, episodes=EVALUATION_EPISODE)
     while len(rows):

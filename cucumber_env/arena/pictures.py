@@ -26,6 +26,7 @@ from cucumber_env.arena.document import (
 )
 from cucumber_env.arena.plots import Bars, Row, draw_distribution, draw_forest
 from cucumber_env.arena.sheet import Sheet
+from cucumber_env.arena.statistics import ENOUGH
 
 FEW_PAIRS = 30
 """A forest plot of more would be a wood: then it shows policies beside the next two of the ranking alone."""
@@ -67,7 +68,7 @@ def _shown(sheet: Sheet) -> list[dict[str, Any]]:
 def _row(sheet: Sheet, pair: Mapping[str, Any]) -> Row:
     found = pair["difference"]
     text = f"{signed(found['mean'])} ± {(found['high'] - found['low']) / 2:.3f}"
-    second, colour = printable(pair["second"]), sheet.verdict(found)
+    second, colour = printable(pair["second"]), sheet.decided(pair)
     return Row(second, found["mean"], found["low"], found["high"], colour, text)
 
 
@@ -76,7 +77,9 @@ def _pair_grid(sheet: Sheet) -> Grid:
     rows: list[list[Cell]] = []
     for pair in sheet.pairs:
         found, chance = pair["difference"], pair.get("improvement")
-        verdict = "alike" if found["low"] == found["high"] == 0 else words[sheet.verdict(found)]
+        verdict = words[sheet.decided(pair)]
+        if pair.get("differing", ENOUGH) < ENOUGH:
+            verdict = f"undecided: {pair['differing']} deals differ" if pair["differing"] else "no difference seen"
         better = percent(chance) if chance else Number("–")
         rows.append([named(pair["first"]), named(pair["second"]), number(found, plus=True), better, verdict])
     heads = ["first", "second", f"difference in {sheet.report['score']}", "first better", "verdict"]

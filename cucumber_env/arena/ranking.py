@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cucumber_env.arena.optional import optional
-from cucumber_env.arena.statistics import Estimate, mean_interval, paired_difference, simultaneous
+from cucumber_env.arena.statistics import ENOUGH, Estimate, mean_interval, paired_difference, simultaneous
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def surely_better(samples: ArrayLike, *, lower_is_better: bool, confidence: floa
     """Which policies are better than which, with `confidence` for all pairs together: int64 ``[k, k]`` of -1, 0, 1.
 
     ``signs[i, j]`` is 1 if `i` is better than `j`: the interval of their paired difference by deal leaves zero out, at
-    the confidence that Bonferroni's inequality asks of each of the k (k − 1) / 2 pairs.
+    the confidence that Bonferroni's inequality asks of each of the k (k − 1) / 2 pairs, and `ENOUGH` deals differ.
 
     Args:
         samples: float ``[deals, k]``, the score of every policy on every deal, at the same kinds of tables.
@@ -75,8 +75,9 @@ def surely_better(samples: ArrayLike, *, lower_is_better: bool, confidence: floa
     each = simultaneous(max(1, count * (count - 1) // 2), confidence=confidence)
     for one in range(count):
         for other in range(one):
-            sign = paired_difference(scores[:, one], scores[:, other], confidence=each).sign
-            signs[one, other] = -sign if lower_is_better else sign
+            if np.count_nonzero(scores[:, one] != scores[:, other]) >= ENOUGH:
+                sign = paired_difference(scores[:, one], scores[:, other], confidence=each).sign
+                signs[one, other] = -sign if lower_is_better else sign
     return signs - signs.T
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from cucumber_env.arena.compare import Comparison, RoundRobin
-from cucumber_env.arena.statistics import Estimate, Interval
+from cucumber_env.arena.compare import Comparison, Pair, RoundRobin
+from cucumber_env.arena.statistics import ENOUGH, Estimate, Interval
 
 SCORES = {"round": "penalty", "match": "outcome"}
 SHARES = {"round": "paid", "match": "won"}
@@ -65,8 +66,15 @@ def matrix_table(result: RoundRobin) -> Table:
     others = result.num_players - 1
     title = f"Mean {score} of one (row) against {others} of each (column), {better(result.episode)}"
     numbers = [f"#{number}" for number in range(1, len(result.names) + 1)]
+    failed = {failure.table for failure in result.failures}
+
+    def cell(name: str, field: str, comparison: Comparison | None) -> str:
+        if comparison is not None:
+            return interval(comparison.score)
+        return "failed" if {(name, *[field] * others), (field,) * (others + 1)} & failed else "not played"
+
     rows = [
-        [f"{number} {name}", *(interval(comparison.score) if comparison else "failed" for comparison in row)]
+        [f"{number} {name}", *map(partial(cell, name), result.names, row)]
         for number, name, row in zip(numbers, result.names, result.against, strict=True)
     ]
     return Table(title, ["", *numbers], rows)
@@ -81,7 +89,7 @@ def pair_table(result: RoundRobin) -> Table:
             pair.second,
             interval(pair.difference, signed=True),
             percent(pair.improvement),
-            _verdict(pair.difference, result.episode),
+            _verdict(pair, result.episode),
         ]
         for pair in result.pairs
     ]
@@ -129,9 +137,9 @@ def between(estimate: Mapping[str, float], *, signed: bool = False) -> str:
     return interval(Estimate(estimate["mean"], half_width, int(estimate["deals"])), signed=signed)
 
 
-def rating(openskill: Mapping[str, float]) -> str:
+def rating(openskill: Mapping[str, float] | None) -> str:
     """A rating as text, such as ``27.1 ± 0.8``."""
-    return f"{openskill['mu']:.1f} ± {openskill['sigma']:.1f}"
+    return "–" if openskill is None else f"{openskill['mu']:.1f} ± {openskill['sigma']:.1f}"
 
 
 def better(episode: str) -> str:
@@ -150,10 +158,12 @@ def percent(estimate: Estimate | Interval) -> str:
     return f"{100 * estimate.mean:.1f} %"
 
 
-def _verdict(difference: Estimate, episode: str) -> str:
-    if difference.sign == 0:
-        return "undecided" if difference.half_width else "alike"
-    return "first" if (difference.sign < 0) == (episode == "round") else "second"
+def _verdict(pair: Pair, episode: str) -> str:
+    if not pair.differing:
+        return "no difference seen"
+    if pair.sign == 0:
+        return "undecided" if pair.differing >= ENOUGH else f"undecided: {pair.differing} deals differ"
+    return "first" if (pair.sign < 0) == (episode == "round") else "second"
 
 
 def _deals(comparison: Comparison) -> str:

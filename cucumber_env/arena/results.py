@@ -133,20 +133,24 @@ class Games:
         order = np.argsort(played, kind="stable")
         return np.asarray(self.values[order[np.searchsorted(played[order], deals)]])
 
-    def merge(self, other: Games) -> None:
-        """Take over the games of another.
+    def settle(self) -> None:
+        """Keep each deal once.
 
         Raises:
-            ValueError: a deal went otherwise there.
+            ValueError: a deal is there twice and went two ways.
         """
-        theirs, values = other.deals, other.values
-        known = np.isin(theirs, self.deals)
-        twice = np.concatenate([self.of(theirs[known]), values[known]], axis=1).reshape(-1, 2, self.width)
-        different = (twice[:, 0] != twice[:, 1]).any(axis=1)
+        played, values = self.deals, self.values
+        _, first, which = np.unique(played, return_index=True, return_inverse=True)
+        if len(first) == len(played):
+            return
+        different = (values != values[first[which]]).any(axis=1)
         if different.any():
-            which = int(np.argmax(different))
-            raise ValueError(f"deal {theirs[known][which]} went two ways: {twice[which].tolist()}")
-        self.add(theirs[~known].tolist(), values[~known].ravel().tolist())
+            row = int(np.argmax(different))
+            ways = values[first[which[row]]].tolist(), values[row].tolist()
+            raise ValueError(f"deal {played[row]} went two ways: {ways[0]} and {ways[1]}")
+        kept = np.sort(first)
+        self._deals, self._values = array("q"), array("d")
+        self.add(played[kept].tolist(), values[kept].ravel().tolist())
 
 
 @dataclass
@@ -196,15 +200,29 @@ class Results:
         _, _, seating_of = seatings(table)
         played = np.stack([self.games[seats].of(numbers) for seats in rotations(table)], axis=1)[:, seating_of]
         values = dict(zip(self.kinds, np.split(played, len(self.kinds), axis=2), strict=True))
-        decisions = values["decisions"].astype(np.int64)
+        decisions = values["decisions"].astype(np.int16)
         return Result(self.setting.episode, values["penalties"], values.get("outcomes"), decisions)
 
     def failure(self, table: Sequence[str]) -> Failure | None:
-        """How a table, or one that is a rotation of it, ended early, if it did."""
+        """How a table, or one that is a rotation of it, ended early, if it did and its deal was not played since."""
         names = tuple(table)
         turned = [names[turn:] + names[:turn] for turn in range(len(names))]
         found = next((failure for failure in self.failures if failure.table in turned), None)
-        return found and replace(found, table=names)
+        if found is None or found.deal in self.deals(table):
+            return None
+        return replace(found, table=names)
+
+    def settle(self) -> None:
+        """Keep each game once.
+
+        Raises:
+            ValueError: a game is there twice and went two ways.
+        """
+        for seats, games in self.games.items():
+            try:
+                games.settle()
+            except ValueError as error:
+                raise ValueError(f"{error} with {', '.join(seats)}") from None
 
     def merge(self, other: Results) -> None:
         """Take over what another holds.
@@ -215,10 +233,8 @@ class Results:
         if other.setting != self.setting:
             raise ValueError(f"results of {_differences(self.setting, other.setting)} cannot be put together")
         for seats, theirs in other.games.items():
-            try:
-                self.of(seats).merge(theirs)
-            except ValueError as error:
-                raise ValueError(f"{error} with {', '.join(seats)}") from None
+            self.of(seats).add(theirs.deals.tolist(), theirs.values.ravel().tolist())
+        self.settle()
         self.tables += [table for table in other.tables if table not in self.tables]
         self.failures += [failure for failure in other.failures if failure not in self.failures]
 
@@ -287,10 +303,15 @@ class ResultFile:
         _lock(self._file, self.path)
         self._file.seek(0)
         found, end = _parse(self.path, self._file)
-        self._file.truncate(end)
         if found is None:
-            self._write([_line(self.setting.to_dict())])
+            first = _line(self.setting.to_dict())
+            self._file.seek(0)
+            if not first.encode().startswith(self._file.read()):
+                raise ValueError(f"{self.path} is no file of results; choose another file")
+            self._file.truncate(0)
+            self._write([first])
             return Results(self.setting)
+        self._file.truncate(end)
         if found.setting != self.setting:
             raise ValueError(
                 f"{self.path} holds results of {_differences(found.setting, self.setting)}; choose another file"
@@ -356,6 +377,11 @@ def _parse(path: str | Path, file: Iterable[bytes]) -> tuple[Results | None, int
             raise ValueError(f"{path}, line {number}: {reason}") from None
         if not waiting:
             sound = end
+    if found is not None:
+        try:
+            found.settle()
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
     return found, sound
 
 

@@ -213,7 +213,8 @@ def _line(seer: Comparison, rows: Iterable[Comparison]) -> Line | str:
     gain, width = (best.gain, best.difference.half_width) if best.gain > 0 else (0.0, 0.0)  # as its field plays
     base, top = Estimate(gain, width, best.difference.deals), seer.difference
     if seer.gain - gain - _together(base, top) <= LEAST_LEAD * seer.gain:
-        return f"{best.policy} gains {best.gain:.3f}, nearly what an agent that sees all cards does ({seer.gain:.3f})"
+        gains = f"{best.policy} gains {best.gain:.3f} and an agent that sees all cards {seer.gain:.3f}"
+        return f"{gains}: too little lies between them to judge by"
     line = Estimate(gain + LINE * (seer.gain - gain), LINE * _together(base, top), top.deals)
     text = (
         f"more than half of the way from the best scripted policy ({best.policy}, {best.gain:.3f}) to an agent that "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cucumber_env.arena.statistics import ENOUGH
+
 Report = Mapping[str, Any]
 """See `cucumber_env.arena.contents`."""
 
@@ -53,10 +55,14 @@ class Sheet:
         sign = (difference["low"] > 0) - (difference["high"] < 0)
         return "even" if not sign else "better" if (sign < 0) == self.lower else "worse"
 
+    def decided(self, pair: Mapping[str, Any]) -> str:
+        """The same of the first of a pair, ``even`` also where too few deals differ to tell."""
+        return self.verdict(pair["difference"]) if pair.get("differing", ENOUGH) >= ENOUGH else "even"
+
 
 def _turned(pair: Mapping[str, Any]) -> dict[str, Any]:
     """A pair seen from the other side."""
     found, chance = pair["difference"], pair.get("improvement")
     turned = {"mean": -found["mean"], "low": -found["high"], "high": -found["low"], "deals": found["deals"]}
     other = chance and {"mean": 1 - chance["mean"], "low": 1 - chance["high"], "high": 1 - chance["low"]}
-    return {"first": pair["second"], "second": pair["first"], "difference": turned, "improvement": other}
+    return {**pair, "first": pair["second"], "second": pair["first"], "difference": turned, "improvement": other}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,6 +66,7 @@ def play_tables(
     seed: int = 0,
     episode: str = "round",
     file: str | Path | None = None,
+    retry: bool = False,
     workers: int | None = 1,
     progress: Progress | None = None,
 ) -> list[Result | Failure]:
@@ -75,6 +77,7 @@ def play_tables(
         rules, deals, seed, episode: As `match.play`.
         file: Results as lines of JSON are written here while they come, see `results`. What is there already is not
             played again, so that a stopped tournament goes on. Policies then need different names.
+        retry: Play tables that failed in the file again, from where they ended. Otherwise they stand as they ended.
         workers: Processes that play: 1 is this one, −1 all cores, None what `joblib.parallel_config` says.
         progress: Told of finished deals, those in the file among them.
 
@@ -93,7 +96,7 @@ def play_tables(
     tell = progress or (lambda _: None)
     with ExitStack() as stack:
         book = None if file is None else stack.enter_context(_open(file, setting, seated))
-        found = [_known(part, book.results if book else Results(setting)) for part in wanted]
+        found = [_known(part, book.results if book else Results(setting), retry) for part in wanted]
         left = len(different) * len(numbers) - sum(known.count for known in found)
         tell(len(seated) * len(numbers) - left)
         for part, outcome in stack.enter_context(closing(_played(_parts(wanted, found), workers))):
@@ -139,8 +142,9 @@ class Known:
         """The failure, or the result with its deals in the order of `numbers`."""
         if self.failure is not None:
             return self.failure
-        place = {deal: row for row, deal in enumerate(np.concatenate(self.deals).tolist())}
-        return Result.join(self.results).select(np.array([place[deal] for deal in numbers.tolist()]))
+        played = np.concatenate(self.deals)
+        order = np.argsort(played)
+        return Result.join(self.results).select(order[np.searchsorted(played[order], numbers)])
 
 
 def _seated(tables: Sequence[Sequence[str | Policy]]) -> list[tuple[Policy, ...]]:
@@ -201,20 +205,27 @@ def _open(file: str | Path, setting: Setting, seated: list[tuple[Policy, ...]]) 
     return ResultFile(file, setting)
 
 
-def _known(part: Part, results: Results) -> Known:
-    """What a file knows of a table."""
-    failure = results.failure(part.names)
+def _known(part: Part, results: Results, retry: bool) -> Known:
+    """What a file knows of a table; how it failed only if deals are missing for it."""
     deals = part.deals[np.isin(part.deals, results.deals(part.names))]
+    failure = None if retry or len(deals) == len(part.deals) else results.failure(part.names)
+    if failure is not None:
+        said = f"{failure.message}; the file says so, which was not played again (retry does)"
+        failure = replace(failure, message=said)
     return Known([deals], [results.result(part.names, deals)], failure) if len(deals) else Known([], [], failure)
 
 
 def _parts(wanted: list[Part], found: list[Known]) -> Iterator[Part]:
-    """What is left to play, table by table; those that have ended by then are left out."""
+    """What is left to play, table by table; those that have ended by then are left out.
+
+    Parts are cut at the same deals however much is known, so that a policy that fails does so in the same part.
+    """
     for part, known in zip(wanted, found, strict=True):
-        missing = part.deals[~np.isin(part.deals, np.concatenate([*known.deals, np.empty(0, np.int64)]))]
+        missing = ~np.isin(part.deals, np.concatenate([*known.deals, np.empty(0, np.int64)]))
         for first in range(0, len(missing), PART):
-            if known.failure is None:
-                yield replace(part, deals=missing[first : first + PART])
+            left = part.deals[first : first + PART][missing[first : first + PART]]
+            if len(left) and known.failure is None:
+                yield replace(part, deals=left)
 
 
 def _played(parts: Iterator[Part], workers: int | None) -> Generator[tuple[Part, Result | Failure]]:
@@ -228,8 +239,11 @@ def _played(parts: Iterator[Part], workers: int | None) -> Generator[tuple[Part,
         for message in (".*still being processed", "A worker stopped while some jobs"):
             warnings.filterwarnings("ignore", message)
         calls = joblib.Parallel(n_jobs=workers, return_as="generator")(joblib.delayed(_pair)(part) for part in parts)
-        with closing(calls):
-            yield from calls
+        try:
+            with closing(calls):
+                yield from calls
+        except BrokenProcessPool as error:
+            raise ChildProcessError(f"a worker was ended from outside or ran out of memory: {error}") from error
 
 
 def _pair(part: Part) -> tuple[Part, Result | Failure]:

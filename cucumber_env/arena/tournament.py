@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cucumber_env.arena.compare import Comparison, RoundRobin, Sample, check_deals, one_table
+from cucumber_env.arena.compare import Comparison, RoundRobin, Sample, check_deals, one_table, same_tables
 from cucumber_env.arena.match import Progress, Result
 from cucumber_env.arena.ranking import Rank, cycles, openskill, ranks, surely_better
 from cucumber_env.arena.report import SCORES, better
@@ -69,11 +69,18 @@ class Tournament:
 
     @property
     def ranked(self) -> list[int]:
-        """The policies that met all others, by their position: whoever failed at a table has no rank."""
-        failed = {failure.policy for failure in self.round_robin.failures}
-        places = [place for place, name in enumerate(self.round_robin.names) if name not in failed]
+        """The policies that met all others of these, by their position.
+
+        While a table is missing, whoever misses most tables is left out, the last of several.
+        """
         results = self.round_robin.results
-        return [i for i in places if all(results[i][j] and results[j][i] for j in places)]
+        places = list(range(len(results)))
+        while True:
+            missing = [sum(not (results[i][j] and results[j][i]) for j in places) for i in places]
+            if not any(missing):
+                return places
+            worst = max(range(len(places)), key=lambda place: (missing[place], place))
+            places.pop(worst)
 
     def scores(self) -> np.ndarray:
         """Of the policies that have a rank the mean score among all of them, by deal: float64 ``[deals, k]``."""
@@ -88,18 +95,17 @@ class Tournament:
 
     def cycles(self) -> list[list[str]]:
         """Policies that beat each other in a circle, by their pairs, all decided together at the confidence."""
-        results = self.round_robin.results
-        size = len(self.ranked)
+        results, ranked = self.round_robin.results, self.ranked
+        size = len(ranked)
         signs = np.zeros((size, size), np.int64)
         for i, j in combinations(range(size), 2):
-            one, other = results[self.ranked[i]][self.ranked[j]], results[self.ranked[j]][self.ranked[i]]
+            one, other = results[ranked[i]][ranked[j]], results[ranked[j]][ranked[i]]
             assert one is not None
             assert other is not None
-            first, second = Sample.of(one), Sample.of(other)
-            scores = np.stack([first.one + second.others, first.others + second.one], axis=1) / 2
+            scores = np.stack(same_tables(Sample.of(one), Sample.of(other)), axis=1)
             confidence = simultaneous(size * (size - 1) // 2, confidence=CONFIDENCE)
             signs[i, j] = surely_better(scores, lower_is_better=self._lower, confidence=confidence)[0, 1]
-        return cycles([self.round_robin.names[place] for place in self.ranked], signs - signs.T)
+        return cycles([self.round_robin.names[place] for place in ranked], signs - signs.T)
 
     def report(self, *, audit: Sequence[Mapping[str, Any]] = (), command_line: str | None = None) -> dict[str, Any]:
         """All of it, JSON-friendly: what `markdown` and `page` show, and ``evaluate.py arena --json`` writes.
@@ -114,7 +120,7 @@ class Tournament:
         setting, result = self.setting, self.round_robin
         rows = [one for row in result.against for one in row if one]
         rated, games = openskill(*self._rated(), lower_is_better=self._lower)
-        skills = {rating.policy: rating.to_dict() for rating in rated}
+        skills = {rating.policy: rating.to_dict() for rating in rated if rating.games}
         return {
             "command": "arena",
             "command_line": command_line,
@@ -129,7 +135,8 @@ class Tournament:
             "better": better(setting.episode),
             "confidence": CONFIDENCE,
             **result.to_dict(),
-            "ranking": [{**rank.to_dict(), "openskill": skills[rank.policy]} for rank in self.ranking()],
+            "ranking": [{**rank.to_dict(), "openskill": skills.get(rank.policy)} for rank in self.ranking()],
+            "unranked": [name for place, name in enumerate(result.names) if place not in self.ranked],
             "beats": BEATS,
             "openskill_games": games,
             "cycles": self.cycles(),
@@ -189,6 +196,7 @@ def tournament(
     seer_deals: int | None = None,
     mixed_deals: int = 0,
     file: str | Path | None = None,
+    retry: bool = False,
     workers: int | None = 1,
     progress: Progress | None = None,
 ) -> Tournament:
@@ -203,14 +211,16 @@ def tournament(
         seer_deals: Of each table of the seer, at most as many as `deals`; 0: no seer; None: as `SEER_DEALS` has it.
         mixed_deals: Of each mixed table, at most as many as `deals`; 0: none. They take more than two seats, and as
             many policies as seats.
-        file, workers, progress: As `tables.play_tables`.
+        file, retry, workers, progress: As `tables.play_tables`.
 
     Raises:
         ValueError, TypeError, OSError: as `play_tables`, fewer than two policies, or two of one name.
     """
     made = check_policies(policies)
     check_deals(deals)
-    setting: dict[str, Any] = {"rules": rules, "seed": seed, "episode": episode, "file": file, "workers": workers}
+    check_further_deals(len(made), num_players, seer_deals=seer_deals or 0, mixed_deals=mixed_deals)
+    setting: dict[str, Any] = {"rules": rules, "seed": seed, "episode": episode}
+    setting |= {"file": file, "retry": retry, "workers": workers}
     seer, seen = Seer(), SEER_DEALS.get(episode, 0) if seer_deals is None else seer_deals
     stages = [
         (deals, [one_table(one, field, num_players) for one in made for field in made]),
@@ -236,7 +246,8 @@ def analyse(results: Results) -> Tournament:
     """The tournament that files of results hold.
 
     Policies are taken in the order of the tables, the numbers from the deals that all tables of the round robin have
-    in common. Tables that are missing count as not played.
+    in common. Tables with fewer than half the deals of the longest, such as one at which a tournament was stopped,
+    count as not played.
 
     Raises:
         ValueError: there are fewer than two policies with tables of their own, or no deal that all tables share.
@@ -251,7 +262,11 @@ def analyse(results: Results) -> Tournament:
     failures = [failure for table in tables if (failure := results.failure(table))]
     failed = {failure.table for failure in failures}
     found = {table: results.deals(table) for table in tables if table not in failed}
+    longest = max(map(len, found.values()), default=0)
+    found = {table: deals for table, deals in found.items() if 2 * len(deals) >= longest or table not in pairs}
     paired = _shared(found, pairs.keys())
+    if failures and not paired:
+        raise failures[0].error()
     if all(len(numbers) < 2 for numbers in paired.values()):
         raise ValueError("the tables have fewer than two deals in common; an interval takes two or more")
     deals = {**found, **paired, **_shared(found, set(filter(_is_mixed, tables)))}
@@ -280,6 +295,24 @@ def check_policies(policies: Sequence[str | Policy]) -> list[Policy]:
             f"policies of a tournament need different names; given twice or reserved: {twice or Seer.name}"
         )
     return made
+
+
+def check_further_deals(policies: int, num_players: int, *, seer_deals: int, mixed_deals: int) -> None:
+    """Refuse numbers of deals of the seer and of mixed tables that make no interval or no table.
+
+    Raises:
+        ValueError: names the argument.
+    """
+    for name, deals in (("seer_deals", seer_deals), ("mixed_deals", mixed_deals)):
+        if deals < 0 or deals == 1:
+            raise ValueError(
+                f"{name}={deals} is out of range; allowed: 0 for none, or 2 and more (one has no interval)"
+            )
+    if mixed_deals and not mixed_tables(range(policies), num_players):
+        raise ValueError(
+            f"mixed_deals={mixed_deals}: tables of different policies take three seats or more, and as many policies "
+            f"as seats; here {num_players} seats and {policies} policies"
+        )
 
 
 def mixed_tables(policies: Sequence[Any], num_players: int) -> list[list[Any]]:
