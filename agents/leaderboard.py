@@ -32,7 +32,7 @@ from cucumber_env.arena import VERSIONS, Comparison, Failure, Progress, Sample, 
 from cucumber_env.arena.compare import one_table
 from cucumber_env.arena.match import SHARES
 from cucumber_env.baselines import BASELINES
-from cucumber_env.champion import Champion, read_card
+from cucumber_env.champion import Champion, read_card, read_weights
 from cucumber_env.policies import Policy, make
 from cucumber_env.rules import Rules
 
@@ -99,6 +99,7 @@ class Entry:
         remade: Name of the policy that these commands make.
         table: `Board.table` as it was.
         versions: `arena.VERSIONS` as they were.
+        agent: SHA-256 of the file with the policy's weights or tables; None for scripted policies.
         against: Rows of `Comparison`, one for each field.
         exact: Value and NashConv of a round of two in points, and its numbers of decisions; None elsewhere.
         sums: int32 ``[fields, deals]``, the scores of a deal's rotations together: points, or 1/840 of outcomes.
@@ -113,6 +114,7 @@ class Entry:
     remade: str | None
     table: dict[str, Any]
     versions: dict[str, int]
+    agent: str | None
     against: list[dict[str, Any]]
     exact: dict[str, Any] | None
     sums: np.ndarray = field(repr=False)
@@ -129,16 +131,25 @@ class Entry:
         return re.sub(r"[^A-Za-z0-9_]+", "-", self.policy).strip("-")
 
     def write(self, folder: Path = FOLDER) -> Path:
-        """Write both files; returns the one with the facts."""
+        """Write both files, each whole or not at all; returns the one with the facts.
+
+        Raises:
+            ValueError: an entry of another policy has these names.
+        """
         place = folder / "entries" / self.board
+        target = place / f"{self.name}.json"
+        if target.exists() and (other := Entry.read(target).policy) != self.policy:
+            raise ValueError(f"{target} is the entry of {other!r}; give {self.policy!r} another name")
         place.mkdir(parents=True, exist_ok=True)
         packed = _packed(self.sums)
         facts = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "sums"}
         command = f"uv run evaluate.py leaderboard reproduce leaderboard/entries/{self.board}/{self.name}.json"
         facts |= {"command": command, "results": f"{self.name}.npz", "sha256": hashlib.sha256(packed).hexdigest()}
-        (place / f"{self.name}.npz").write_bytes(packed)
-        target = place / f"{self.name}.json"
-        target.write_text(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        for path, content in ((place / f"{self.name}.npz", packed), (target, text.encode())):
+            fresh = path.with_name(f"{path.name}.new")
+            fresh.write_bytes(content)
+            fresh.replace(path)
         return target
 
     @classmethod
@@ -193,7 +204,12 @@ def stale(entry: Entry, board: Board) -> list[str]:
     """What has changed since the entry was measured, in words; nothing if it stands."""
     kinds = [(f"{name} version", entry.versions.get(name), version) for name, version in VERSIONS.items()]
     kinds += [(name, entry.table.get(name), value) for name, value in board.table.items()]
-    return [f"{name}: {_short(was, now)}" for name, was, now in kinds if was != now]
+    changed = [f"{name}: {_short(was, now)}" for name, was, now in kinds if was != now]
+    try:
+        agent = _fingerprint(make(entry.policy))
+    except (ValueError, OSError) as error:
+        return [*changed, f"the policy cannot be made: {error}"]
+    return changed if agent == entry.agent else [*changed, "the agent's file"]
 
 
 def measure(
@@ -239,6 +255,7 @@ def measure(
         **_origin(made),
         table={**board.table, "deals": count},
         versions=dict(VERSIONS),
+        agent=_fingerprint(made),
         against=[row.to_dict() for row in rows],
         exact=_exact(board, made),
         sums=np.rint(np.stack([sample.one for sample in samples[::2]]) * _unit(*kind)).astype(np.int32),
@@ -268,6 +285,17 @@ def reproduce(entry: Entry, again: Entry) -> list[Difference]:
         Difference(name, float(was.mean()), float(now.mean()), int(np.count_nonzero(was != now)))
         for name, was, now in zip(entry.table["fields"], entry.scores[:, :count], again.scores, strict=True)
     ]
+
+
+def _fingerprint(policy: Policy) -> str | None:
+    """SHA-256 of the file that a policy plays from; None for scripted policies and for folders of checkpoints."""
+    if isinstance(policy, Champion) and policy.agent is not None:
+        content = read_weights(policy.folder, policy.agent)
+    elif isinstance(policy, exact.Tabular):
+        content = Path(policy.name.partition(":")[2]).read_bytes()
+    else:
+        return None
+    return hashlib.sha256(content).hexdigest()
 
 
 def _origin(policy: Policy) -> dict[str, Any]:

@@ -263,12 +263,21 @@ def read_agent(folder: str | Path | None, name: str) -> Agent:
     card = read_card(folder, name)
     path = _place(folder) / f"{name}.npz"
     try:
-        arrays = _arrays(path.read_bytes())
+        arrays = _arrays(read_weights(folder, name))
         return Agent(card, _layers(card, arrays))
     except FileNotFoundError:
         raise FileNotFoundError(f"agent {name!r} has a card but no weights: {path} is missing") from None
     except Exception as error:  # damaged archives raise whatever their readers come upon
         raise ValueError(f"{path} does not hold the weights of agent {name!r}: {error}") from error
+
+
+def read_weights(folder: str | Path | None, name: str) -> bytes:
+    """The file with the weights of an agent in `folder` (None: of one that ships).
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    return (_place(folder) / f"{name}.npz").read_bytes()
 
 
 def _place(folder: str | Path | None) -> Traversable:

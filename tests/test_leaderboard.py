@@ -144,6 +144,30 @@ def test_another_board_makes_entries_stale(folder: Path) -> None:
     assert stale(entries(board, folder)[0], find_board("small", folder)) == ["seed: 3 → 4"]
 
 
+def test_another_agent_under_an_old_name_makes_its_entry_stale(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = find_board("small", folder)
+    entry = next(entry for entry in entries(board, folder) if entry.kind == "trained")
+    assert stale(entry, board) == []
+    assert stale(replace(entry, agent="0" * 64), board) == ["the agent's file"]
+    assert "cannot be made: unknown policy 'gone'" in stale(replace(entry, policy="gone"), board)[0]
+
+
+def test_entries_that_cannot_be_reproduced_do_not_stop_the_others(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    good = str(folder / "entries" / "small" / "careful.json")
+    gone = folder / "entries" / "small" / "gone.json"
+    gone.write_text("{}", encoding="utf-8")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert evaluate.main(["leaderboard", "reproduce", str(gone), good, "--deals", "10", "--folder", str(folder)]) == 2
+    out, err = capsys.readouterr()
+    assert "gone.json is no entry of the leaderboard" in err
+    assert "careful, 10 deals" in out
+
+
 def test_damaged_entries_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = folder / "entries" / "small" / "highest.json"
     good = file.read_text(encoding="utf-8")
@@ -171,7 +195,15 @@ def test_damaged_entries_are_refused(folder: Path, capsys: pytest.CaptureFixture
         (["reproduce"], "reproduce what? name files of entries"),
         (["reproduce", "no.json"], "no.json"),
         (["add", "champion:cucumber-4p", "--board", "small"], "'champion:cucumber-4p' cannot sit at this table"),
-        (["add", "careful", "--board", "small", "--deals", "1"], "deals=1 is out of range"),
+        (["reproduce", "x.json", "--deals", "1"], "deals=1 is out of range"),
+        (
+            ["add", "careful", "--board", "small", "--deals", "10"],
+            "deals: an entry is measured on all deals of its board",
+        ),
+        (
+            ["add", "highest:", "--board", "small"],
+            "highest.json is the entry of 'highest'; give 'highest:' another name",
+        ),
     ],
 )
 def test_bad_arguments_are_named(

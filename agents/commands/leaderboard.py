@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shlex
@@ -43,17 +44,32 @@ class Leaderboard:
 
     def run(self) -> int:
         """Check, do it, report; returns the exit code."""
+        self.folder = self.folder.absolute()
         if self.action == "page":
             return self.page()
         if not self.what:
             raise ValueError(f"{self.action} what? name {'policies' if self.action == 'add' else 'files of entries'}")
         if self.deals is not None and self.deals < 2:
             raise ValueError(f"deals={self.deals} is out of range; allowed: 2 and more (one has no interval)")
-        return max(self.add(name) if self.action == "add" else self.reproduce(name) for name in self.what)
+        if self.action == "add":
+            if self.deals is not None:
+                raise ValueError("deals: an entry is measured on all deals of its board; --deals is for reproduce")
+            return max(self.add(name) for name in self.what)
+        return max(self.tried(name) for name in self.what)
+
+    def tried(self, file: str) -> int:
+        """Reproduce an entry; an error is told and ends this one alone."""
+        try:
+            return self.reproduce(file)
+        except arena.TableError as error:
+            return fail(f"{file}: {error}", 1)
+        except (ValueError, OSError) as error:
+            return fail(f"{file}: {error}", 2)
 
     def page(self) -> int:
         """Write the page, as Markdown and for the browser."""
-        title, parts = document(self.folder)
+        with contextlib.chdir(ROOT):
+            title, parts = document(self.folder)
         write(str(self.folder / "README.md"), as_markdown(title, parts))
         write(str(self.folder / "index.html"), as_page(title, parts))
         print(f"{_relative(self.folder)}: README.md and index.html are written.")
@@ -71,7 +87,9 @@ class Leaderboard:
         """Measure an entry again and say where it differs; 1 if it does."""
         entry = Entry.read(file)
         board = leaderboard.find_board(entry.board, self.folder)
-        for change in leaderboard.stale(entry, board):
+        with contextlib.chdir(ROOT):
+            changes = leaderboard.stale(entry, board)
+        for change in changes:
             print(f"{file} is stale: {change}")
         policy = self.remade(entry) if self.retrain else entry.policy
         again = self.measured(board, policy)
@@ -79,9 +97,11 @@ class Leaderboard:
         print(f"{file}: {entry.policy}, {again.scores.shape[1]:,} deals")
         for each in found:
             print(f"  among {each.field}: was {each.was:.4f}, is {each.now:.4f}; {self._verdict(each, entry, again)}")
-        if entry.exact and again.exact:
-            print(f"  NashConv: was {entry.exact['nash_conv']:.6f}, is {again.exact['nash_conv']:.6f}")
         same = all(not each.deals for each in found)
+        if entry.exact and again.exact:
+            was, now = entry.exact["nash_conv"], again.exact["nash_conv"]
+            print(f"  NashConv: was {was:.6f}, is {now:.6f}")
+            same = same and abs(was - now) < 1e-6
         if same:
             print("  The same on every deal.")
         return 0 if same or self.retrain else fail(f"{file} was not reproduced", 1)
@@ -97,7 +117,8 @@ class Leaderboard:
         deals = min(self.deals or board.deals, board.deals)
         with progress_bar() as bar:
             task = bar.add_task(policy, total=2 * len(BASELINES) * deals)
-            return leaderboard.measure(board, policy, deals=deals, progress=lambda done: bar.advance(task, done))
+            with contextlib.chdir(ROOT):  # files that names of policies speak of are there
+                return leaderboard.measure(board, policy, deals=deals, progress=lambda done: bar.advance(task, done))
 
     def remade(self, entry: Entry) -> str:
         """Make the policy of an entry again; returns its name.
