@@ -7,8 +7,10 @@ by deal before that.
 
 Such intervals hold what they promise once their mean is close to normal. Points are rare and large, and too few deals
 seldom show them; what counts is how many deals are not 0. With 20 of those, 93.5 of 100 intervals of 95 % cover
-the truth; with 40, 94; but with 10, only 92, and with 5, 89. In real play nearly all differences by deal are other
-than 0 and lie on both sides, and from 20 deals on 94.5 and more of 100 cover.
+the truth; with 40, 94; but with 10, only 92, and with 5, 89. Policies that differ much do so on nearly all deals and
+both ways, and from 20 deals on 94.5 and more of 100 cover. Policies that play nearly alike differ on few: `careful`
+and `control` with three cards on 4 % of all deals, and with 20, 50 and 100 deals 60, 88 and 95 of 100 cover. So
+comparisons that decide wait for `ENOUGH` deals that differ.
 
 >>> mean_interval([1.0, 2.0, 3.0, 4.0])
 Estimate(mean=2.5, half_width=2.05..., deals=4)
@@ -195,8 +197,8 @@ def student_t(freedom: float, *, confidence: float = 0.95) -> float:
     """The t with P(|T| < t) = `confidence` at `freedom` degrees of freedom.
 
     In closed form for one and two degrees; else the expansion round the normal quantile of Abramowitz and
-    Stegun 26.7.5. At 95 % its relative error is 0.0012 for three degrees and below 10⁻⁵ from ten on. Between
-    whole numbers below three it is that of the lower one, which is wider.
+    Stegun 26.7.5. Its relative error is 0.0012 for three degrees and below 10⁻⁵ from ten on at 95 %, and 0.12 and
+    below 10⁻³ at 99.99 %. Between whole numbers below three it is that of the lower one, which is wider.
 
     Raises:
         ValueError: an argument out of range.
