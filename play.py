@@ -267,7 +267,7 @@ class Play:
         made = [make(name) for name in self.opponents] * (len(others) // len(self.opponents))
         adviser = make(self.adviser or made[0]) if self.hints or self.adviser else None
         for policy in made:
-            policy.act(game.turns())
+            policy.check(rules, self.players, self.episode)
         if adviser is not None:
             adviser.probabilities(game.turns())
         out.write(f"{rules}, {self.players} players, one {self.episode}, seed {seed}. ? helps, q leaves.\n")

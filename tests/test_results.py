@@ -76,6 +76,13 @@ def test_one_against_the_other_is_the_same_games_either_way(tmp_path: Path) -> N
     assert same(arena.read(file).result(pair[::-1]), other)
 
 
+def test_rotations_of_a_table_are_the_same_games_told_otherwise() -> None:
+    names = ["careful", "highest", "random"]
+    several = [names[turn:] + names[:turn] for turn in range(3)]
+    for table, found in zip(several, arena.play_tables(several, deals=30, seed=4), strict=True):
+        assert same(found, arena.play(table, deals=30, seed=4))
+
+
 ROUND = [["careful", "highest", "highest"], ["highest"] * 3, ["random", "careful", "highest"]]
 
 

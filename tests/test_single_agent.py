@@ -368,6 +368,11 @@ def test_opponents_never_decide_what_is_forced_and_must_answer_legally():
                 play_episode(env)
 
 
+def test_opponents_that_cannot_sit_at_the_table_are_refused_when_it_is_made():
+    with pytest.raises(ValueError, match="opponents: policy 'champion:cucumber-4p' cannot sit at this table: agent"):
+        CucumberEnv(rules="three_card", num_players=2, opponents=["highest", "champion:cucumber-4p"])
+
+
 def test_a_copy_and_a_pickle_continue_the_same_game():
     env = CucumberEnv(episode="match", opponents=["random", "highest"], seats=8)
     env.reset(seed=6)

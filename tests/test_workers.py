@@ -18,6 +18,7 @@ import pytest
 import evaluate
 from cucumber_env import arena
 from cucumber_env.arena import tables
+from cucumber_env.policies import Policy, Turns
 
 PATIENCE = 120.0
 """Seconds after which a process hangs, as these tests see it."""
@@ -63,6 +64,28 @@ def test_two_processes_write_the_same_file(tmp_path: Path, alone: tuple[list[Any
     file = tmp_path / "games.jsonl"
     file.write_bytes(alone[1][: len(alone[1]) // 3])
     check(arena.play_tables(TABLES, file=file, workers=2, **OPTIONS), file, alone)
+
+
+class Fragile(Policy):
+    """Fails when it holds one of some hands."""
+
+    name = "fragile"
+
+    def act(self, turns: Turns) -> np.ndarray:
+        if (turns.views["hand"] % 211 == 3).any():
+            raise OverflowError("what a hand")
+        return turns.mask.argmax(axis=1)
+
+
+@pytest.mark.usefixtures("parts")
+def test_a_policy_that_fails_does_so_alike_on_workers(tmp_path: Path) -> None:
+    several = [["highest", Fragile()], ["highest", "careful"]]
+    files = [tmp_path / f"{workers}.jsonl" for workers in (1, 2)]
+    found = [arena.play_tables(several, file=file, workers=workers, **OPTIONS) for workers, file in enumerate(files, 1)]
+    assert isinstance(found[0][0], arena.Failure)
+    assert found[0][0] == found[1][0]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert files[0].read_text(encoding="utf-8").count("failed") == 1
 
 
 @pytest.mark.usefixtures("parts")

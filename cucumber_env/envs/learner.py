@@ -69,6 +69,11 @@ class LearnerGames:
         )
         self.layout = Layout.of(self.rules, self.num_players, episode, seats)
         self.policies = as_policies(opponents)
+        for policy in self.policies:
+            try:
+                policy.check(self.rules, self.num_players, episode)
+            except ValueError as error:
+                raise ValueError(f"opponents: policy {policy.name!r} cannot sit at this table: {error}") from error
         self.penalty = reward_range(self.rules, options)[0]
         self.games = batch.new_games(num_games)
         self.seats = np.zeros(num_games, np.int64)
