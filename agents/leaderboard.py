@@ -309,7 +309,7 @@ def _origin(policy: Policy) -> dict[str, Any]:
         facts = policy.facts
         file = AGAIN / Path(name.partition(":")[2]).name
         solve = ["uv", "run", "evaluate.py", "solve", "--rules", str(policy.tree.rules), "--out", str(file)]
-        budget = {fact: facts[fact] for fact in ("iterations", "scheme", "nash_conv") if fact in facts}
+        budget = {fact: facts[fact] for fact in ("iterations", "scheme") if fact in facts}
         options = ["--iterations", str(budget.get("iterations", 1000)), "--nash-conv", "1e-9"]
         return {
             "kind": "solved",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from cucumber_env.baselines import BASELINES
 
@@ -39,17 +42,28 @@ INKS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5555
 def draw(results: Results, folder: Path) -> None:
     """All pictures, as PNG files in `folder`."""
     with plt.rc_context(STYLE):
-        for name, picture in PICTURES.items():
-            figure = picture(results)
-            save(figure, folder / f"{name}.png")
+        for name, (picture, sections) in PICTURES.items():
+            figure = picture({section: results[section] for section in sections})
+            save(figure, folder / f"{name}.png", digest(results, name))
             plt.close(figure)
 
 
-def save(figure: plt.Figure, path: Path) -> None:
-    """A small PNG file: 255 colours are enough."""
-    drawn = io.BytesIO()
+def digest(results: Results, name: str) -> str:
+    """SHA-256 of the results that a picture is drawn from; its file holds it under `DIGEST`."""
+    shown = {section: results[section] for section in PICTURES[name][1]}
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def save(figure: plt.Figure, path: Path, digest: str) -> None:
+    """A small PNG file, 255 colours are enough, that says from which results it was drawn."""
+    drawn, facts = io.BytesIO(), PngInfo()
+    facts.add_text(DIGEST, digest)
     figure.savefig(drawn, format="png")
-    Image.open(drawn).convert("RGB").quantize(255).save(path, optimize=True)
+    Image.open(drawn).convert("RGB").quantize(255).save(path, optimize=True, pnginfo=facts)
+
+
+DIGEST = "results_sha256"
+"""Keyword of the text in a PNG file by which a stale picture is known."""
 
 
 def values(results: Results) -> plt.Figure:
@@ -162,5 +176,11 @@ def heat_map(axes: Axes, found: dict[str, Any], title: str) -> None:
     axes.grid(visible=False)
 
 
-PICTURES = {"values": values, "curves": curves, "policies": policies, "styles": styles, "leading": leading}
-"""What draws each file."""
+PICTURES = {
+    "values": (values, ("values", "reduced")),
+    "curves": (curves, ("curves",)),
+    "policies": (policies, ("policies",)),
+    "styles": (styles, ("play",)),
+    "leading": (leading, ("play",)),
+}
+"""What draws each file, from which sections of the results."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.exact_parts import CHECKS, HEURISTICS, MIXED, POLICIES, ROLES, SCHEMES
+from benchmarks.exact_parts import CHECKS, HEURISTICS, MIXED, POLICIES, ROLES, SCHEMES, STYLES
+from cucumber_env import exact
+from cucumber_env.baselines import BASELINES
+from cucumber_env.exact.reports import TOLERANCE
 from cucumber_env.rules import PRESETS
 
 Results = dict[str, dict[str, Any]]
@@ -50,29 +54,32 @@ def numbers(results: Results) -> dict[str, str]:
         "ace_led_4": f"{results['play']['4']['ace_led']:.0%}",
         **{f"mixed_{cards}": mixed_share(results["play"][str(cards)]) for cards in HANDS},
         **{f"{name}_{cards}": nash_conv(results, name, cards) for name in HEURISTICS for cards in HANDS},
-        **{
-            f"{name}_first_lead_{cards}": style(results, cards, "1", "leads", name)
-            for name in STYLES
-            for cards in (3, 4)
-        },
-        **{
-            f"{name}_first_follow_{cards}": style(results, cards, "1", "follows", name)
-            for name in STYLES
-            for cards in (3, 4)
-        },
-        "distilled_sampled": spread(results, "observation", "sampled"),
-        "distilled_greedy": spread(results, "observation", "greedy"),
-        "distilled_solution": points(results["distilled"]["observation 1"]["nash_conv"]["solution"]),
+        **styles(results),
+        **{f"distilled_{steps}": spread(results, steps, "sampled") for steps in (2000, 8000)},
+        "distilled_solution": f"{results['values']['cucumber 3']['nash_conv']:.1e}",
+        "distilled_16000": sampled(results, "observation", 16000),
+        "distilled_history": sampled(results, "history", 8000),
+        "claim": exact.CLAIM,
     }
 
 
-STYLES = {"lowest": 0, "between": 1, "highest": 2}
+def styles(results: Results) -> dict[str, str]:
+    """Shares of decisions in which the lowest, highest or another legal card is played, as `between_first_lead_4`."""
+    return {
+        f"{style}_{ORDINALS[trick]}_{role.removesuffix('s')}_{cards[-1]}": rounded(share / sum(shares))
+        for cards, play in results["play"].items()
+        for trick, roles in play["styles"].items()
+        for role, shares in roles.items()
+        for style, share in zip(STYLES, shares, strict=True)
+    }
 
 
-def style(results: Results, cards: int, trick: str, role: str, name: str) -> str:
-    """Share of the decisions of a trick in which the lowest, highest or another legal card is played."""
-    shares = results["play"][str(cards)]["styles"][trick][role]
-    return f"{shares[STYLES[name]] / sum(shares):.0%}"
+ORDINALS = {"1": "first", "2": "second", "3": "third", "4": "fourth"}
+
+
+def rounded(share: float) -> str:
+    """A share in per cent, small ones with a decimal."""
+    return f"{share:.1%}" if 5e-4 <= share < 0.05 else f"{round(share, 4) + 0.0:.0%}"  # no negative zero
 
 
 def mixed_share(play: dict[str, Any]) -> str:
@@ -85,9 +92,14 @@ def nash_conv(results: Results, name: str, cards: int) -> str:
     return points(results["policies"][f"{name} {cards}"]["nash_conv"])
 
 
-def points(value: float) -> str:
-    """A distance in points: four decimals, or what it is below."""
-    return f"{max(value, 0.0):.4f}" if value >= 5e-5 or value < 1e-9 else "< 0.0001"
+def points(value: float, decimals: int = 4) -> str:
+    """Points, rounded; what would round to zero without being zero (up to `TOLERANCE`) says on which side it lies."""
+    if abs(value) <= TOLERANCE:
+        return f"{0:.{decimals}f}"
+    least = f"{10**-decimals:.{decimals}f}"
+    if abs(value) < 0.5 * 10**-decimals:
+        return f"< {least}" if value > 0 else f"> −{least}"
+    return f"{value:.{decimals}f}".replace("-", "−")
 
 
 def interval(found: dict[str, Any]) -> str:
@@ -166,6 +178,35 @@ def policy_table(results: Results) -> str:
         shown = [points(one["nash_conv"]) for one in found] + [points(one["loss"]) for one in found]
         rows.append([name if "solution" in name else f"`{name}`", *shown])
     return markdown(heads, rows)
+
+
+def preset_table(results: Results, cards: int) -> str:
+    """By preset: size of the game, mixed decisions, and NashConv of every baseline."""
+    rows = []
+    for key, found in results["presets"].items():
+        name, size = key.rsplit(" ", 1)
+        if size == str(cards):
+            states = results["values"][key]["information_states"]
+            count = found["decisions"]
+            shares = [f"{count['mixed'] / count['all']:.0%}", mixed_share(found)]
+            distances = [points(found["nash_conv"][one], 3) for one in BASELINES]
+            rows.append([f"`{name}`", f"{states:,}", f"{count['all']:,}", *shares, *distances])
+    heads = ["rules", "information states", "decisions", "mixed", "mixed in play", *(f"`{name}`" for name in BASELINES)]
+    return markdown(heads, rows)
+
+
+def larger_table(results: Results) -> str:
+    """At larger tables: what each seat gains by deviating alone from every baseline."""
+    tables = results["larger"]
+    rows = [
+        [f"`{name}`", *(", ".join(points(gain, 3) for gain in found["gains"][name]) for found in tables.values())]
+        for name in BASELINES
+    ]
+    sizes = [
+        [fact.replace("_", " "), *(f"{found[fact]:,}" for found in tables.values())]
+        for fact in ("information_states", "decisions")
+    ]
+    return markdown(["policy", *tables], [*rows, *sizes])
 
 
 def mixing_table(results: Results) -> str:
@@ -267,21 +308,28 @@ def distilled_table(results: Results) -> str:
     rows = [
         [
             f"{found['input']}, {found['width']} numbers",
+            f"{found['steps']:,}",
             found["seed"],
-            f"{found['kl']:.4f}",
-            points(found["nash_conv"]["sampled"]),
-            points(found["nash_conv"]["greedy"]),
-            f"{found['seconds']:.0f}",
+            f"{found['kl']:.5f}",
+            points(found["nash_conv"]["sampled"], 5),
+            points(found["nash_conv"]["greedy"], 5),
+            f"{found['cpu_seconds']:.0f}",
         ]
         for found in results["distilled"].values()
     ]
-    return markdown(["input", "seed", "KL (nats)", "NashConv, sampled", "greedy", "seconds"], rows)
+    return markdown(["input", "steps", "seed", "KL (nats)", "NashConv, sampled", "greedy", "CPU seconds"], rows)
 
 
-def spread(results: Results, seen: str, how: str) -> str:
-    """Median and range over seeds."""
-    found = [one["nash_conv"][how] for one in results["distilled"].values() if one["input"] == seen]
-    return f"{points(median(found))} ({points(min(found))} to {points(max(found))})"
+def sampled(results: Results, seen: str, steps: int) -> str:
+    """NashConv of the network of the first seed, sampled."""
+    return points(results["distilled"][f"{seen} {steps} 1"]["nash_conv"]["sampled"], 5)
+
+
+def spread(results: Results, steps: int, how: str) -> str:
+    """Median and range over seeds of networks that read observations."""
+    runs = [one for one in results["distilled"].values() if (one["input"], one["steps"]) == ("observation", steps)]
+    found = [one["nash_conv"][how] for one in runs]
+    return f"{points(median(found), 5)} ({points(min(found), 5)} to {points(max(found), 5)})"
 
 
 TABLES = {
@@ -290,6 +338,9 @@ TABLES = {
     "size_table": size_table,
     "curve_table": curve_table,
     "policy_table": policy_table,
+    "preset_table_3": partial(preset_table, cards=3),
+    "preset_table_4": partial(preset_table, cards=4),
+    "larger_table": larger_table,
     "mixing_table": mixing_table,
     "loss_table": loss_table,
     "position_table": position_table,

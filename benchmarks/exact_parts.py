@@ -128,6 +128,9 @@ def measure(name: str, file: Path) -> dict[str, float]:
 MIXED = 0.95
 """Decisions at which no card is played more often than that count as mixed."""
 
+REACHED = 1e-9
+"""Decisions that come up more often in a round count as reached."""
+
 ROLES = ("leads", "follows")
 STYLES = ("lowest", "between", "highest")
 """Which of the legal cards is played."""
@@ -136,27 +139,45 @@ STYLES = ("lowest", "between", "highest")
 def play(file: Path) -> dict[str, Any]:
     """What the solution in `file` plays: mixing, the cards it chooses by trick, when leading pays."""
     solution = Tabular.load(file)
-    count = {"all": 0, "mixed": 0, "reached": 0, "reached and mixed": 0}
-    chance = {"all": 0.0, "mixed": 0.0}
     styles: dict[str, dict[str, list[float]]] = {}
     ace_led = 0.0
     for batch in decisions(solution):
-        mixed = batch.sigma.max(axis=1) < MIXED
-        reached = batch.chance > batch.chance.sum() * 1e-9
-        count["all"] += len(batch)
-        count["mixed"] += int(mixed.sum())
-        count["reached"] += int(reached.sum())
-        count["reached and mixed"] += int((reached & mixed).sum())
-        chance["all"] += float(batch.chance.sum())
-        chance["mixed"] += float(batch.chance[mixed].sum())
         trick, role = str(batch.level.depth // 2 + 1), ROLES[batch.level.depth % 2]
         found = styles.setdefault(trick, {}).setdefault(role, [0.0] * len(STYLES))
         styles[trick][role] = [old + new for old, new in zip(found, chosen(batch), strict=True)]
         if batch.level.depth == 0:
             ace = batch.ranks == RANKS.index("A")
             ace_led = float(batch.chance @ (batch.sigma * ace).sum(axis=1) / batch.chance[ace.any(axis=1)].sum())
-    facts = {"decisions": count, "per_round": chance, "ace_led": ace_led}
-    return {**facts, "styles": styles, "leading": leading(solution)}
+    return {**mixing(solution), "ace_led": ace_led, "styles": styles, "leading": leading(solution)}
+
+
+def mixing(solution: Tabular) -> dict[str, dict[str, float]]:
+    """How many decisions there are, are reached and are mixed, and how many of them come up in a round."""
+    count = {"all": 0, "mixed": 0, "reached": 0, "reached and mixed": 0}
+    chance = {"all": 0.0, "mixed": 0.0}
+    for batch in decisions(solution):
+        mixed, reached = batch.sigma.max(axis=1) < MIXED, batch.chance > REACHED
+        count["all"] += len(batch)
+        count["mixed"] += int(mixed.sum())
+        count["reached"] += int(reached.sum())
+        count["reached and mixed"] += int((reached & mixed).sum())
+        chance["all"] += float(batch.chance.sum())
+        chance["mixed"] += float(batch.chance[mixed].sum())
+    return {"decisions": count, "per_round": chance}
+
+
+def survey(file: Path) -> dict[str, Any]:
+    """NashConv of every baseline in the game of the solution in `file`, and how much the solution mixes."""
+    solution = Tabular.load(file)
+    found = {name: exact.exploitability(solution.tree.rules, name).nash_conv for name in BASELINES}
+    return {"nash_conv": found, **mixing(solution)}
+
+
+def deviations(rules: str, players: int) -> dict[str, Any]:
+    """What each seat gains by deviating alone from every baseline at a larger table, and the size of the game."""
+    reports = {name: exact.deviation(rules, name, players) for name in BASELINES}
+    size = {name: getattr(reports["random"], name) for name in ("information_states", "decisions")}
+    return {"rules": rules, **size, "gains": {name: list(report.gains) for name, report in reports.items()}}
 
 
 def chosen(batch: Decisions) -> list[float]:
@@ -307,8 +328,9 @@ def hashed(turns: Turns, rows: int = 65_536) -> np.ndarray:
     return np.concatenate([turns.select(part).observe().astype(np.uint64) @ numbers for part in parts])
 
 
-def distilled(file: Path, history: bool, seed: int) -> dict[str, Any]:
-    """NashConv of a network trained on the solution in `file`."""
+def distilled(file: Path, history: bool, steps: int, seed: int) -> dict[str, Any]:
+    """NashConv of a network trained on the solution in `file`, in one thread."""
     from agents import distil  # torch takes its time
 
-    return distil.distil(Tabular.load(file), distil.Arguments(solution=file, history=history, seed=seed))[1]
+    arguments = distil.Arguments(solution=file, history=history, steps=steps, seed=seed)
+    return distil.distil(Tabular.load(file), arguments)[1]

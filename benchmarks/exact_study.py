@@ -4,7 +4,7 @@
 
 Writes ``results.json``, the pictures, and the page from `docs/exact.template.md`. Every result is written as soon as it
 is there, and results that are there already are kept, so the command goes on where it was stopped; with `--fresh`
-everything is computed anew. All of it takes less than an hour on two cores and at most 4 GB.
+everything is computed anew. All of it takes about an hour on two cores and at most 4 GB.
 """
 
 from __future__ import annotations
@@ -46,8 +46,18 @@ SMALL_DECK = "cucumber,ranks=789TJQKA"
 PRECISION = {1: 1e-9, 2: 1e-6, 3: 1e-5, 4: 1e-2, 5: 1e-2}
 """NashConv to which rounds of so many cards are solved, in points."""
 
-OTHERWISE = {("cucumber", 4): 1.5e-3, ("concombre", 4): 2e-2, ("small_deck", 4): 1.5e-3}
-"""The same for rules that are looked at more closely, or that take longest."""
+OTHERWISE = {("cucumber", 4): 1.5e-3, ("small_deck", 4): 1.5e-3}
+"""The same for rules that are looked at more closely."""
+
+LARGER = {
+    "3 players, 2 cards": ("cucumber,hand_size=2", 3),
+    "4 players, 2 cards": ("cucumber,hand_size=2", 4),
+    "3 players, 3 cards": (f"{SMALL_DECK},hand_size=3", 3),
+}
+"""Rules and players of rounds in which one seat deviates."""
+
+DISTILLED = {("observation", 2000): 3, ("observation", 8000): 3, ("observation", 16000): 1, ("history", 8000): 1}
+"""Seeds with which a network is trained on the solution of three cards, by what it reads and its gradient steps."""
 
 Work = Callable[[], Any]
 
@@ -102,13 +112,26 @@ def plan(arguments: Arguments) -> dict[str, dict[str, tuple[int, Work]]]:
             for cards in own
             for name in parts.POLICIES
         },
+        "presets": {
+            f"{name} {cards}": (cards, lambda name=name, cards=cards: parts.survey(solved(name, cards)))
+            for name in RULES
+            for cards in (3, 4)
+            if "=" not in name
+        },
+        "larger": {
+            name: (3, lambda rules=rules, players=players: parts.deviations(rules, players))
+            for name, (rules, players) in LARGER.items()
+        },
         "play": {str(cards): (cards, lambda cards=cards: parts.play(own[cards])) for cards in own}
         | {"small deck 5": (5, lambda: parts.play(solved("small_deck", 5)))},
         "positions": {str(cards): (cards, lambda cards=cards: parts.positions(own[cards])) for cards in (3, 4)},
         "memory": {str(cards): (cards, lambda cards=cards: parts.forget(own[cards])) for cards in own},
         "distilled": {
-            f"{seen} {seed}": (3, lambda seen=seen, seed=seed: parts.distilled(own[3], seen == "history", seed))
-            for seen, seeds in (("observation", 3), ("history", 1))
+            f"{seen} {steps} {seed}": (
+                3,
+                lambda seen=seen, steps=steps, seed=seed: parts.distilled(own[3], seen == "history", steps, seed),
+            )
+            for (seen, steps), seeds in DISTILLED.items()
             for seed in range(1, seeds + 1)
         },
     }

@@ -78,8 +78,10 @@ def test_a_seed_names_a_network_and_history_is_wider(solution: Path) -> None:
     policy = Tabular.load(solution)
     arguments = distil.Arguments(solution, hidden=(8,), steps=5, minibatch=16)
     before = torch.random.get_rng_state()
+    torch.set_num_threads(2)
     found = [distil.distil(policy, arguments) for _ in range(2)]
     assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.get_num_threads() == arguments.threads == 1
     for one, other in zip(found[0][0].parameters(), found[1][0].parameters(), strict=True):
         assert torch.equal(one, other)
     remembering = distil.Arguments(solution, history=True, hidden=(8,), steps=5, minibatch=16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import replace
 from functools import partial
@@ -185,6 +186,12 @@ def report(**changes: Any) -> Report:
         ({"values": (1.6, -1.6)}, "best response of seat 0, 1.5, is worse than the policy itself, 1.6"),
         ({"baselines": {"highest": (0, -1), "careful": (1, -0.4)}}, "of seat 1, -0.5, is worse than careful, -0.4"),
         ({"values": (0.0, 0.0), "best_response": (-6e-10, -6e-10), "baselines": {}}, "NashConv -1.2e-09 is below zero"),
+        ({"values": (math.nan, -1.0)}, r"values \(nan, -1.0\) of the policy itself are not finite"),
+        ({"values": (math.inf, -math.inf)}, "of the policy itself are not finite"),
+        ({"best_response": (math.inf, -0.5)}, "of best responses are not finite"),
+        ({"best_response": (1.5, math.nan)}, "of best responses are not finite"),
+        ({"baselines": {"highest": (-math.inf, -1.0)}}, "of highest are not finite"),
+        ({"baselines": {"highest": (1.0, math.nan)}}, "of highest are not finite"),
     ],
 )
 def test_reports_that_contradict_themselves(changes: dict[str, Any], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -163,7 +164,7 @@ def test_a_best_response_is_worth_what_is_said(seat: int, tmp_path: Path) -> Non
 
 def test_tables_play_at_full_tables_of_their_size_alone() -> None:
     response, _ = best_response("cucumber,hand_size=2", "highest", 0, num_players=3)
-    with pytest.raises(ValueError, match="plays at tables of 3 players \\(here 2\\)"):
+    with pytest.raises(ValueError, match=r"is for other rounds: num_players=3 \(here 2\)$"):
         exploitability("cucumber,hand_size=2", response)
     games = SelfPlay("cucumber,hand_size=2", num_games=2, num_players=3, episode="match")
     games.reset(seed=1)
@@ -177,6 +178,8 @@ def test_reports_that_contradict_themselves() -> None:
     facts: dict[str, Any] = {"baselines": {}, "information_states": 1, "decisions": 1, "seconds": 0.0}
     with pytest.raises(ArithmeticError, match="do not sum to zero"):
         Deviation(values=(1.0, -0.5, -0.4), best_response=(1.0, 0.0, 0.0), **facts)
+    with pytest.raises(ArithmeticError, match="of the policy itself are not finite"):
+        Deviation(values=(1.0, math.nan, -0.5), best_response=(1.0, 0.0, 0.0), **facts)
     with pytest.raises(ArithmeticError, match=r"best response of seat 2, -0\.6, is worse than the policy itself, -0.5"):
         Deviation(values=(1.0, -0.5, -0.5), best_response=(1.0, 0.0, -0.6), **facts)
 

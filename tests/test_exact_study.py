@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import BruteForce, History, State
+from PIL import Image
 
-from benchmarks import exact_page, exact_parts, exact_study
-from cucumber_env.exact import Tabular, best_response, exploitability, solve
+from benchmarks import exact_figures, exact_page, exact_parts, exact_study
+from cucumber_env.baselines import BASELINES
+from cucumber_env.exact import Tabular, best_response, deviation, exploitability, solve
 from cucumber_env.exact.decisions import Decisions, decisions, hand_values
 from cucumber_env.exact.tree import build, check_rules
 from cucumber_env.policies import make
@@ -196,6 +198,30 @@ def test_what_is_measured_against_a_solution(solution: Path) -> None:
     assert all(set(np.unique(table)) <= {0, 1} for table in pure.tables)
 
 
+def test_what_is_said_of_every_preset(solution: Path) -> None:
+    policy = Tabular.load(solution)
+    found = exact_parts.survey(solution)
+    assert list(found["nash_conv"]) == list(BASELINES)
+    assert found["nash_conv"]["lowest"] == exploitability(TINY[1], "lowest").nash_conv
+    shares = np.concatenate([batch.sigma.max(axis=1) for batch in decisions(policy)])
+    chance = np.concatenate([batch.chance for batch in decisions(policy)])
+    often, mixed = chance > 1e-9, shares < 0.95
+    assert found["decisions"] == {
+        "all": policy.tree.decisions,
+        "mixed": mixed.sum(),
+        "reached": often.sum(),
+        "reached and mixed": (often & mixed).sum(),
+    }
+    assert found["per_round"] == pytest.approx({"all": chance.sum(), "mixed": chance[mixed].sum()})
+
+
+def test_what_is_said_of_larger_tables() -> None:
+    found = exact_parts.deviations(str(THREE), 3)
+    report = deviation(THREE, "careful", 3)
+    assert found["gains"]["careful"] == list(report.gains)
+    assert (found["information_states"], found["decisions"]) == (report.information_states, report.decisions)
+
+
 def test_where_a_policy_plays_otherwise(solution: Path) -> None:
     policy = Tabular.load(solution)
     same = exact_parts.compare(policy, policy)
@@ -269,12 +295,56 @@ def test_the_page_is_current(published: dict[str, Any]) -> None:
     assert page == exact_page.page(published), "run python -m benchmarks.exact_study --out docs/exact"
 
 
+@pytest.mark.parametrize("name", exact_figures.PICTURES)
+def test_the_pictures_are_current(published: dict[str, Any], name: str) -> None:
+    with Image.open(ROOT / "docs" / "exact" / f"{name}.png") as picture:
+        drawn_from = picture.text[exact_figures.DIGEST]
+    assert drawn_from == exact_figures.digest(published, name), "run python -m benchmarks.exact_study --out docs/exact"
+
+
+def test_a_picture_is_stale_when_what_it_shows_changes(published: dict[str, Any]) -> None:
+    points = [dict(point) for point in published["curves"]["dcfr 3"]]
+    points[-1]["nash_conv"] *= 1.01
+    changed = published | {"curves": published["curves"] | {"dcfr 3": points}}
+    stale = [
+        name
+        for name in exact_figures.PICTURES
+        if exact_figures.digest(changed, name) != exact_figures.digest(published, name)
+    ]
+    assert stale == ["curves"]
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "shown"),
+    [
+        (1.69204, 4, "1.6920"),
+        (-1e-16, 4, "0.0000"),
+        (4e-5, 4, "< 0.0001"),
+        (-4e-7, 4, "> −0.0001"),
+        (-0.0123, 3, "−0.012"),
+        (8.75e-5, 5, "0.00009"),
+    ],
+)
+def test_points_show_their_sign(value: float, decimals: int, shown: str) -> None:
+    assert exact_page.points(value, decimals) == shown
+
+
 def test_published_values_are_the_known_ones(published: dict[str, Any]) -> None:
     for name, value in (("cucumber 2", 2.97943), ("gurka_no_ace 2", 2.73812)):
         found = published["values"][name]
         assert found["low"] - 1e-5 <= value <= found["high"] + 1e-5
     for cards, nash_conv in ((2, 0.0), (3, 0.1060), (4, 1.692)):
         assert published["policies"][f"highest {cards}"]["nash_conv"] == pytest.approx(nash_conv, abs=6e-4)
+        if cards > 2:
+            assert published["presets"][f"cucumber {cards}"]["nash_conv"]["highest"] == pytest.approx(
+                nash_conv, abs=6e-4
+            )
+
+
+def test_published_rounds_of_four_are_solved(published: dict[str, Any]) -> None:
+    four = [found for name, found in published["values"].items() if name.endswith(" 4")]
+    assert len(four) == len(published["classes"]["presets"])
+    assert max(found["nash_conv"] for found in four) <= 0.01
 
 
 def test_what_was_published_is_found_again(published: dict[str, Any], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ Importing this registers ``exact:FILE``, a solution that was saved.
 from cucumber_env.exact.evaluation import Progress, refuse_sampling
 from cucumber_env.exact.measure import best_response, deviation, exploitability
 from cucumber_env.exact.reports import CLAIM, Deviation, Report
-from cucumber_env.exact.solve import SCHEMES, Scheme, solve
+from cucumber_env.exact.solve import SCHEMES, Scheme, SolveProgress, solve
 from cucumber_env.exact.tabular import ROUND_FIELDS, SOLUTION_VERSION, Tabular
 from cucumber_env.exact.tree import check_rules
 
@@ -32,6 +32,7 @@ __all__ = [
     "Progress",
     "Report",
     "Scheme",
+    "SolveProgress",
     "Tabular",
     "best_response",
     "check_rules",

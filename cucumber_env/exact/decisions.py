@@ -7,14 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-import cucumber_env.exact.walk as walk
 from cucumber_env.exact.tabular import Tabular
-from cucumber_env.exact.tree import Level, Tree
+from cucumber_env.exact.tree import Level, Tree, Vectors
 from cucumber_env.policies import Turns
-from cucumber_env.state import VIEW, as_records
-
-Vectors = list[np.ndarray]
-"""An array ``[N, M]`` for each seat."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +58,11 @@ class Decisions:
 
     def turns(self) -> Turns:
         """The same as a policy is asked about them."""
-        views = as_records(np.zeros(len(self), VIEW))
-        mask = np.zeros((len(self), self.tree.rules.num_actions), np.int8)
-        publics = self.tree.publics(self.level)
-        hands = self.level.hands
-        walk.fill_views(publics, hands.packed, hands.ranks, self.level.legal, self.nodes, self.hands, views, mask)
-        return Turns(self.tree.rules, self.tree.players, "round", views, mask, np.full(len(self), 0.5))
+        return self.tree.turns(self.level, self.tree.publics(self.level), self.nodes, self.hands)
 
     def by_slot(self, probabilities: np.ndarray) -> np.ndarray:
         """Probabilities of all actions ``[D, A]`` as those of the slots, float64 ``[D, K]``."""
-        slots = np.take_along_axis(probabilities, np.maximum(self.ranks, 0).astype(np.int64), axis=1)
-        return np.where(self.ranks >= 0, slots, 0.0)
+        return self.level.hands.by_slot(self.hands, probabilities)
 
 
 def decisions(policy: Tabular) -> Iterator[Decisions]:

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import cucumber_env.exact.passes as passes
-import cucumber_env.exact.walk as walk
 from cucumber_env.exact.threads import in_order
-from cucumber_env.exact.tree import Level, Tree
-from cucumber_env.policies import Policy, Turns, checked_probabilities
-from cucumber_env.state import VIEW, as_records
+from cucumber_env.exact.tree import Level, Tree, Vectors
+from cucumber_env.policies import Policy, checked_probabilities
 
 BATCH = 32_768
 """Decisions that a policy is asked at a time."""
@@ -29,9 +27,6 @@ Zero where illegal, and rows sum to one where the reach is not zero."""
 
 Progress = Callable[[float], object]
 """Called now and then with the share of the work that is done."""
-
-Vectors = list[np.ndarray]
-"""An array ``[N, M]`` for each seat."""
 
 
 def ask(tree: Tree, policy: Policy, batch: int = BATCH) -> Strategy:
@@ -51,7 +46,8 @@ def ask(tree: Tree, policy: Policy, batch: int = BATCH) -> Strategy:
         publics = tree.publics(level)
         for start in range(0, len(nodes), batch):
             rows = nodes[start : start + batch], hands[start : start + batch]
-            sigma[rows] = _answers(tree, policy, level, publics, *rows)
+            answer = checked_probabilities(policy, tree.turns(level, publics, *rows)).astype(np.float64)
+            sigma[rows] = level.hands.by_slot(rows[1], answer / answer.sum(axis=1, keepdims=True))
         return sigma
 
     return strategy
@@ -68,20 +64,6 @@ def refuse_sampling(policy: Policy) -> None:
             f"policy {policy.name!r} only samples and cannot say its action probabilities, which exact measures need; "
             "estimate instead: duplicate deals against strong opponents (arena) bound from below what it loses"
         )
-
-
-def _answers(
-    tree: Tree, policy: Policy, level: Level, publics: np.ndarray, nodes: np.ndarray, hands: np.ndarray
-) -> np.ndarray:
-    """Probabilities float64 ``[B, K]`` by slot that `policy` gives for decisions at `nodes` with `hands`, ``[B]``."""
-    views = as_records(np.zeros(len(nodes), VIEW))
-    mask = np.zeros((len(nodes), tree.rules.num_actions), np.int8)
-    walk.fill_views(publics, level.hands.packed, level.hands.ranks, level.legal, nodes, hands, views, mask)
-    turns = Turns(tree.rules, tree.players, "round", views, mask, np.full(len(nodes), 0.5))
-    answer = checked_probabilities(policy, turns).astype(np.float64)
-    totals = answer.sum(axis=1, keepdims=True)
-    slots = np.take_along_axis(answer / totals, np.maximum(level.hands.ranks[hands], 0).astype(np.int64), axis=1)
-    return np.where(level.hands.ranks[hands] >= 0, slots, 0.0)
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,12 @@ class Hands:
     def __len__(self) -> int:
         return len(self.packed)
 
+    def by_slot(self, hands: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+        """Probabilities of all actions ``[B, A]`` with hands of some numbers ``[B]``, by slot: float64 ``[B, K]``."""
+        ranks = self.ranks[hands]
+        slots = np.take_along_axis(probabilities, np.maximum(ranks, 0).astype(np.int64), axis=1)
+        return np.where(ranks >= 0, slots, 0.0)
+
 
 def list_hands(rules: Rules) -> list[Hands]:
     """By number of cards, from none to the hand size, all hands that the deck can deal."""

@@ -95,9 +95,7 @@ def _measure(
 ) -> Kind:
     """A report of some kind: one walk over the tree, which the baselines take along."""
     started = time.perf_counter()
-    threads = check_threads(threads)
-    rules, policy = check_rules(rules, num_players), make(policy)
-    policy.check(rules, num_players, "round")
+    rules, policy, threads = _checked(rules, policy, num_players, threads)
     tree = build(rules, num_players)
     others = [ask(tree, make(name)) for name in BASELINES]
     walk = Evaluation(tree, ask(tree, policy, batch), others, threads=threads, progress=progress)
@@ -110,6 +108,16 @@ def _measure(
         decisions=tree.decisions,
         seconds=time.perf_counter() - started,
     )
+
+
+def _checked(
+    rules: Rules | str | Mapping[str, Any], policy: Policy | str, num_players: int, threads: int | None
+) -> tuple[Rules, Policy, int]:
+    """Rules, a policy that plays by them, and a number of threads, or what is wrong with them."""
+    threads = check_threads(threads)
+    rules, policy = check_rules(rules, num_players), make(policy)
+    policy.check(rules, num_players, "round")
+    return rules, policy, threads
 
 
 def best_response(
@@ -141,11 +149,9 @@ def best_response(
         >>> f"{utility:.5f} {exploitability('cucumber,hand_size=2', response).values[1]:.5f}"
         '2.41761 2.41761'
     """
-    threads = check_threads(threads)
-    rules, policy = check_rules(rules, num_players), make(policy)
+    rules, policy, threads = _checked(rules, policy, num_players, threads)
     if isinstance(seat, bool) or not isinstance(seat, int | np.integer) or not 0 <= seat < num_players:
         raise ValueError(f"seat={seat!r} is out of range; allowed: 0 (leads the first trick) to {num_players - 1}")
-    policy.check(rules, num_players, "round")
     tree = build(rules, num_players)
     tables = [level.uniform() for level in tree.levels[:-1]]
     best = Evaluation(tree, ask(tree, policy, batch), threads=threads, record=(int(seat), tables)).run()[0]

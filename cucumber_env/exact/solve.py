@@ -50,7 +50,7 @@ class Scheme:
 SCHEMES = {"cfr+": Scheme(math.inf, -math.inf, 1.0), "dcfr": Scheme(1.5, 0.0, 2.0)}
 """The schemes by name."""
 
-Progress = Callable[[int, float, float], object]
+SolveProgress = Callable[[int, float, float], object]
 """Called after each check with the iterations done, the NashConv in points and the seconds since the start."""
 
 
@@ -135,7 +135,7 @@ def solve(
     seconds: float = math.inf,
     every: int = 10,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: SolveProgress | None = None,
 ) -> tuple[Tabular, Report]:
     """An approximate equilibrium of a round of two, and what it is worth.
 
@@ -152,7 +152,8 @@ def solve(
         progress: Told of every check.
 
     Returns:
-        The average strategy as a policy, and its exact report.
+        The average strategy as a policy, and its exact report. The policy's `facts` hold the report, the scheme, the
+        iterations and the NashConv found at each check, but no times, so the same work always makes the same file.
 
     Raises:
         ValueError, TypeError: an argument out of range, named; rules that two cannot play or that are too large.
@@ -171,14 +172,15 @@ def solve(
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
             raise ValueError(f"{name}={limit!r} must be a number ≥ 0")
     solver = Solver(build(check_rules(rules)), chosen, threads=check_threads(threads))
-    found, passed, curve = math.inf, 0.0, []
+    found, passed = math.inf, 0.0
+    curve: list[tuple[int, float]] = []
     while found > nash_conv and solver.iterations < iterations and passed < seconds:
         for _ in range(min(every, iterations - solver.iterations)):
             solver.iterate()
         found, passed = solver.nash_conv(), time.perf_counter() - started
-        curve.append((solver.iterations, found, passed))
+        curve.append((solver.iterations, found))
         if progress is not None:
-            progress(*curve[-1])
+            progress(solver.iterations, found, passed)
     return _result(solver, curve, started)
 
 
@@ -190,7 +192,7 @@ def _scheme(scheme: str | Scheme) -> Scheme:
     return SCHEMES[scheme]
 
 
-def _result(solver: Solver, curve: list[tuple[int, float, float]], started: float) -> tuple[Tabular, Report]:
+def _result(solver: Solver, curve: list[tuple[int, float]], started: float) -> tuple[Tabular, Report]:
     """The average strategy as it is stored, measured as such."""
     tree = solver.tree
     tables = [
@@ -201,7 +203,7 @@ def _result(solver: Solver, curve: list[tuple[int, float, float]], started: floa
     report = exploitability(tree.rules, policy, threads=solver.threads)
     report = replace(report, seconds=time.perf_counter() - started)
     policy.facts = {
-        "report": report.to_dict(),
+        "report": {name: fact for name, fact in report.to_dict().items() if name != "seconds"},
         "scheme": asdict(solver.scheme),
         "iterations": solver.iterations,
         "curve": [list(point) for point in curve],

@@ -89,14 +89,10 @@ class Tabular(Policy):
             ValueError: says what differs.
         """
         mine, theirs = round_fields(self.tree.rules), round_fields(rules)
-        different = [
-            f"{field}={mine[field]!r} (here {theirs[field]!r})" for field in mine if mine[field] != theirs[field]
-        ]
-        if different or num_players != self.tree.players:
-            raise ValueError(
-                f"{self.name} plays at tables of {self.tree.players} players (here {num_players}) under "
-                f"{', '.join(different) or 'the same rules'}"
-            )
+        mine, theirs = {"num_players": self.tree.players, **mine}, {"num_players": num_players, **theirs}
+        different = [f"{name}={own!r} (here {theirs[name]!r})" for name, own in mine.items() if own != theirs[name]]
+        if different:
+            raise ValueError(f"{self.name} is for other rounds: {', '.join(different)}")
 
     def save(self, path: str | Path) -> None:
         """Write the policy to a file, which appears whole or not at all."""
@@ -127,10 +123,12 @@ class Tabular(Policy):
             header = json.loads(str(arrays.pop("header")))
             version, rules, facts = header["version"], json.dumps(header["rules"]), dict(header["facts"])
             players = header.get("players", 2)
-        except Exception as error:  # what damaged archives raise has no common base
-            raise ValueError(f"{path} is no solution file: {error}") from None
+        except Exception:  # what damaged archives raise has no common base, and may advise to unpickle them
+            raise ValueError(
+                f"{path} is no solution file, or a damaged one; `evaluate.py solve --out FILE` writes solutions"
+            ) from None
         if version != SOLUTION_VERSION:
-            raise ValueError(f"{path} is a solution of version {version}; this program reads {SOLUTION_VERSION}")
+            raise ValueError(f"{path} is a solution of version {version!r}; this program reads {SOLUTION_VERSION!r}")
         try:
             tree = build(check_rules(Rules.from_json(rules), players), players)
         except (ValueError, TypeError) as error:

@@ -21,8 +21,9 @@ import numpy as np
 import cucumber_env.exact.passes as passes
 import cucumber_env.exact.walk as walk
 from cucumber_env.exact.hands import Hands, list_hands
+from cucumber_env.policies import Turns
 from cucumber_env.rules import RANKS, Rules
-from cucumber_env.state import PUBLIC, as_records, compile_rules
+from cucumber_env.state import PUBLIC, VIEW, as_records, compile_rules
 
 MOST_LEAVES = 100_000_000
 """Larger trees are refused: the arrays of the nodes alone would take gigabytes."""
@@ -35,6 +36,10 @@ PIECE = 60_000
 
 CHUNK = 65_536
 """Nodes whose public records exist at a time while the tree is built."""
+
+
+Vectors = list[np.ndarray]
+"""An array ``[N, M]`` for each seat."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,13 @@ class Tree:
         publics = as_records(np.zeros(len(level), PUBLIC))
         walk.replay(compile_rules(self.rules), self.root, path, publics)
         return publics
+
+    def turns(self, level: Level, publics: np.ndarray, nodes: np.ndarray, hands: np.ndarray) -> Turns:
+        """What a policy is asked at `nodes` of a level with `hands`, numbers ``[B]``; `publics` are the level's."""
+        views = as_records(np.zeros(len(nodes), VIEW))
+        mask = np.zeros((len(nodes), self.rules.num_actions), np.int8)
+        walk.fill_views(publics, level.hands.packed, level.hands.ranks, level.legal, nodes, hands, views, mask)
+        return Turns(self.rules, self.players, "round", views, mask, np.full(len(nodes), 0.5))
 
 
 def check_rules(rules: Rules | str | Mapping[str, Any], num_players: int = 2) -> Rules:
