@@ -188,6 +188,7 @@ def test_no_decision_no_question() -> None:
     hands, _ = dealt(Rules.of("cucumber,hand_size=1"), 3, 10, seed=0)
     highest = [max(unpacked(hand)[0] for hand in deal) + 2 for deal in hands]
     assert result.penalties.max(axis=2).tolist() == [[points] * 3 for points in highest]
+    assert not result.decisions.any()
 
 
 def test_no_deal_of_training_is_a_deal_of_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
