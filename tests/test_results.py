@@ -135,6 +135,7 @@ def test_a_descending_range_keeps_its_order(tmp_path: Path) -> None:
     (found,) = play(file, deals=range(9, 2, -1))
     assert same(found, arena.play(TABLE, deals=range(9, 2, -1), seed=4))
     assert sorted({game["deal"] for game in lines(file)[1:]}) == list(range(3, 10))
+    assert same(arena.read(file).result(TABLE), arena.play(TABLE, deals=range(3, 10), seed=4))
 
 
 def test_files_are_merged_by_reading_or_putting_them_together(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from cucumber_env import arena
+from cucumber_env.arena.compare import Pair
+from cucumber_env.arena.ranking import surely_better
 from cucumber_env.arena.tournament import MOST_MIXED, distribution, mixed_tables
 from cucumber_env.policies import FunctionPolicy, Policy, Turns
 from cucumber_env.rules import Rules
@@ -148,6 +150,44 @@ def test_cycles_of_real_games_are_pointed_out() -> None:
     report = arena.Tournament(setting, 50, found, [], {}).report()
     assert report["cycles"] == [["a", "b", "c"]]
     assert [row["rank"] for row in report["ranking"]] == [[1, 3]] * 3
+
+
+def circle(edge: float) -> arena.Tournament:
+    """Three policies, each better than the next by so many points, give or take a point on each of 100 deals."""
+    names = ["a", "b", "c"]
+    wobble = np.resize([1.0, -1.0], 100)
+
+    def result(one: str, other: str) -> arena.Result:
+        turns = (names.index(other) - names.index(one)) % 3  # 1: the one is better
+        half = {0: np.zeros(100), 1: (wobble - edge) / 2, 2: -(wobble - edge) / 2}[turns]
+        penalties = np.empty((100, 2, 2))
+        penalties[:, 0, 0] = penalties[:, 1, 1] = 7 + half
+        penalties[:, 0, 1] = penalties[:, 1, 0] = 7 - half
+        return arena.Result("round", penalties, None, np.zeros((100, 2, 2), np.int64))
+
+    found = arena.RoundRobin.of(names, [[result(one, other) for other in names] for one in names])
+    return arena.Tournament(arena.Setting(Rules.of("cucumber"), 2, "round", 0), 100, found, [], {})
+
+
+def test_a_cycle_is_sure_as_a_whole() -> None:
+    """t = 2.2 decides a pair at 95 %, but not three pairs together; t = 3 does."""
+    weak, strong = circle(0.22), circle(0.3)
+    assert [pair.sign for pair in weak.round_robin.pairs] == [-1, 1, -1]
+    assert weak.report()["cycles"] == []
+    assert strong.report()["cycles"] == [["a", "b", "c"]]
+
+
+def test_few_deals_that_differ_decide_nothing() -> None:
+    for deals, sign in ((39, 0), (40, -1)):
+        differ = np.zeros(1000)
+        differ[:deals] = 5.0
+        one = arena.Sample(np.full(1000, 3.0), np.full(1000, 3.0) + differ, np.zeros(1000))
+        other = arena.Sample(np.full(1000, 3.0) + differ, np.full(1000, 3.0), np.zeros(1000))
+        pair = Pair.of(("one", "other"), one, other, lower_is_better=True)
+        assert pair.difference.sign == -1
+        assert (pair.differing, pair.sign) == (deals, sign)
+        scores = np.stack([one.one, other.one], axis=1)
+        assert surely_better(scores, lower_is_better=True)[0, 1] == -sign
 
 
 def test_a_policy_that_fails_has_no_rank(tmp_path: Path) -> None:
