@@ -249,7 +249,7 @@ class Play:
     """Write the match record to this file in the end, however you leave."""
 
     def session(self, lines: TextIO, out: TextIO) -> Session:
-        """The session, after everything has been checked, policies by asking them about the first decision.
+        """The session, after everything has been checked, policies by whether they can sit at the table.
 
         Raises:
             ValueError, TypeError, OSError, NotImplementedError: what is wrong with which argument.
