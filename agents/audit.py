@@ -32,11 +32,10 @@ from agents.policy import NetworkPolicy
 from agents.runs import CONFIG, StopSignal
 from agents.session import Learner, open_run
 from cucumber_env import arena, exact
-from cucumber_env.arena.match import check_table
 from cucumber_env.arena.statistics import Estimate, paired_difference
 from cucumber_env.batch import seed_word
 from cucumber_env.observation import COUNT_BITS, Layout
-from cucumber_env.policies import Policy, make
+from cucumber_env.policies import Policy, check_seat, make
 from cucumber_env.rules import Rules
 
 FRESH_DEALS = 1 << 32
@@ -160,7 +159,7 @@ def _check(policy: str, rules: Rules, num_players: int, episode: str, kind: str)
         raise TypeError(f"policy must be a name, got {type(policy).__name__}: a training is written down with it")
     made = make(policy)
     rules.check_players(num_players)
-    check_table([made] * num_players, rules, episode)
+    check_seat(made, rules, num_players, episode)
     if kind not in ("auto", "trained", "exact"):
         raise ValueError(f"kind={kind!r} is not one of its values; allowed: auto, trained, exact")
     if kind == "exact" and episode != "round":

@@ -28,8 +28,8 @@ import numpy as np
 
 from agents.config import Config
 from cucumber_env import exact
-from cucumber_env.arena import VERSIONS, Comparison, Failure, Progress, Sample, play_tables
-from cucumber_env.arena.compare import one_table
+from cucumber_env.arena import VERSIONS, Comparison, Estimate, Progress, paired_difference
+from cucumber_env.arena.compare import samples_among
 from cucumber_env.arena.match import SHARES
 from cucumber_env.baselines import BASELINES
 from cucumber_env.champion import Champion, read_card, read_weights
@@ -235,19 +235,20 @@ def measure(
     """
     made = make(policy)
     fields = [made if made.name == name else make(name) for name in BASELINES]
-    tables = [one_table(guest, other, board.players) for other in fields for guest in (made, other)]
     count = board.deals if deals is None else min(deals, board.deals)
-    samples = []
-    for outcome in play_tables(
-        tables, rules=board.rules, deals=count, seed=board.seed, episode=board.episode, progress=progress
-    ):
-        if isinstance(outcome, Failure):
-            raise outcome.error()
-        samples.append(Sample.of(outcome))
+    samples = samples_among(
+        made,
+        fields,
+        num_players=board.players,
+        rules=board.rules,
+        deals=count,
+        seed=board.seed,
+        episode=board.episode,
+        progress=progress,
+    )
     kind = (board.players, board.episode)
     rows = [
-        Comparison.of((policy, name), sample, own, kind)
-        for name, sample, own in zip(BASELINES, samples[::2], samples[1::2], strict=True)
+        Comparison.of((policy, name), sample, own, kind) for name, (sample, own) in zip(BASELINES, samples, strict=True)
     ]
     return Entry(
         board=board.name,
@@ -258,7 +259,7 @@ def measure(
         agent=_fingerprint(made),
         against=[row.to_dict() for row in rows],
         exact=_exact(board, made),
-        sums=np.rint(np.stack([sample.one for sample in samples[::2]]) * _unit(*kind)).astype(np.int32),
+        sums=np.rint(np.stack([sample.one for sample, _ in samples]) * _unit(*kind)).astype(np.int32),
     )
 
 
@@ -269,22 +270,28 @@ class Difference:
     Attributes:
         field: Name of the field.
         was, now: Mean score on the deals that were played again.
+        change: Now less then, paired by deal.
         deals: On how many of these deals the scores differ.
     """
 
     field: str
     was: float
     now: float
+    change: Estimate
     deals: int
+
+    @classmethod
+    def of(cls, field: str, was: np.ndarray, now: np.ndarray) -> Difference:
+        """From scores by deal, float64 ``[deals]`` each."""
+        change, differing = paired_difference(now, was), int(np.count_nonzero(was != now))
+        return cls(field, float(was.mean()), float(now.mean()), change, differing)
 
 
 def reproduce(entry: Entry, again: Entry) -> list[Difference]:
     """Where an entry that was measured again, perhaps on fewer deals, differs; a row for each field."""
     count = again.scores.shape[1]
-    return [
-        Difference(name, float(was.mean()), float(now.mean()), int(np.count_nonzero(was != now)))
-        for name, was, now in zip(entry.table["fields"], entry.scores[:, :count], again.scores, strict=True)
-    ]
+    scores = zip(entry.table["fields"], entry.scores[:, :count], again.scores, strict=True)
+    return [Difference.of(*field) for field in scores]
 
 
 def _fingerprint(policy: Policy) -> str | None:

@@ -20,8 +20,11 @@ from cucumber_env.arena.document import (
     Paragraph,
     Section,
     Verbatim,
+    half,
+    minus,
     named,
     number,
+    place,
 )
 from cucumber_env.arena.ranking import Rank, ranks
 
@@ -63,7 +66,8 @@ def _opening() -> Section:
 
 
 def _board(board: Board, all_entries: Sequence[Entry]) -> Section:
-    fresh = [entry for entry in all_entries if not stale(entry, board)]
+    changes = [(entry, stale(entry, board)) for entry in all_entries]
+    fresh = [entry for entry, changed in changes if not changed]
     facts = Facts(
         [
             ("Rules", (Verbatim(board.rules),)),
@@ -74,12 +78,13 @@ def _board(board: Board, all_entries: Sequence[Entry]) -> Section:
     )
     blocks: list[Block] = [facts]
     if fresh:
-        blocks += [_ranking(board, fresh), _matrix(board, fresh)]
+        standing = _standing(board, fresh)
+        blocks += [_ranking(board, standing), _matrix(board, [entry for _, entry in standing])]
     else:
         blocks.append(Paragraph(("No entry stands.",)))
-    old = [entry for entry in all_entries if stale(entry, board)]
+    old = [(entry, changed) for entry, changed in changes if changed]
     if old:
-        blocks += _stale(board, old)
+        blocks += _stale(old)
     return Section(board.name, board.title, blocks)
 
 
@@ -91,10 +96,10 @@ def _standing(board: Board, fresh: Sequence[Entry]) -> list[tuple[Rank, Entry]]:
     return [(rank, by_name[rank.policy]) for rank in table]
 
 
-def _ranking(board: Board, fresh: Sequence[Entry]) -> Grid:
+def _ranking(board: Board, standing: Sequence[tuple[Rank, Entry]]) -> Grid:
     rows: list[list[Cell]] = []
-    for rank, entry in _standing(board, fresh):
-        places = "–".join(map(str, dict.fromkeys([rank.best, rank.worst])))
+    for rank, entry in standing:
+        places = place([rank.best, rank.worst])
         exact = [f"{entry.exact['nash_conv']:.4f}" if entry.exact else "–"] if board.solvable else []
         rows.append([places, named(entry.policy), number(rank.score.to_dict()), *exact, entry.kind, _budget(entry)])
     heads = ["rank", "policy", SCORES[board.episode], *(["NashConv"] if board.solvable else []), "kind", "budget"]
@@ -102,9 +107,8 @@ def _ranking(board: Board, fresh: Sequence[Entry]) -> Grid:
     return Grid("Entries, best first", heads, rows, left=2, words=words)
 
 
-def _matrix(board: Board, fresh: Sequence[Entry]) -> Grid:
-    order = [entry for _, entry in _standing(board, fresh)]
-    fields = list(fresh[0].table["fields"])
+def _matrix(board: Board, order: Sequence[Entry]) -> Grid:
+    fields = list(order[0].table["fields"])
     rows: list[list[Cell]] = [
         [named(entry.policy), *(_score(row["score"]) for row in entry.against)] for entry in order
     ]
@@ -113,22 +117,18 @@ def _matrix(board: Board, fresh: Sequence[Entry]) -> Grid:
 
 
 def _score(estimate: dict[str, float]) -> Number:
-    return Number(f"{estimate['mean']:.3f}".replace("-", "−"), f"± {(estimate['high'] - estimate['low']) / 2:.3f}")
+    return Number(minus(estimate["mean"]), half(estimate))
 
 
-def _stale(board: Board, old: Sequence[Entry]) -> list[Block]:
+def _stale(old: Sequence[tuple[Entry, list[str]]]) -> list[Block]:
     rows: list[list[Cell]] = [
-        [named(entry.policy), _score_text(entry), "; ".join(stale(entry, board))] for entry in old
+        [named(entry.policy), minus(entry.scores.mean()), "; ".join(changed)] for entry, changed in old
     ]
     text = "These entries are stale: what they measured is not what is played now. Measure them again to rank them."
     return [
         Paragraph((text,), alert=True),
         Grid("Stale entries, not ranked", ["policy", "score then", "changed since"], rows, words=frozenset({2})),
     ]
-
-
-def _score_text(entry: Entry) -> str:
-    return f"{entry.scores.mean():.3f}".replace("-", "−")
 
 
 def _budget(entry: Entry) -> str:

@@ -122,6 +122,18 @@ class Policy:
         return f"<policy {self.name}>"
 
 
+def check_seat(policy: Policy, rules: Rules, num_players: int, episode: str) -> None:
+    """Refuse a policy that cannot sit at a table, by name; see `Policy.check`.
+
+    Raises:
+        ValueError: names the policy, and says where it can sit.
+    """
+    try:
+        policy.check(rules, num_players, episode)
+    except ValueError as error:
+        raise ValueError(f"policy {policy.name!r} cannot sit at this table: {error}") from error
+
+
 class FunctionPolicy(Policy):
     """A policy made of a function from `Turns` to legal actions, int ``[B]``."""
 

@@ -14,7 +14,7 @@ from tyro.conf import Positional, arg
 
 from agents import leaderboard
 from agents.commands.common import fail, progress_bar, write
-from agents.leaderboard import FOLDER, Board, Difference, Entry
+from agents.leaderboard import FOLDER, Board, Entry
 from agents.leaderboard_page import document
 from cucumber_env import arena
 from cucumber_env.arena.markdown import as_markdown
@@ -96,7 +96,8 @@ class Leaderboard:
         found = leaderboard.reproduce(entry, again)
         print(f"{file}: {entry.policy}, {again.scores.shape[1]:,} deals")
         for each in found:
-            print(f"  among {each.field}: was {each.was:.4f}, is {each.now:.4f}; {self._verdict(each, entry, again)}")
+            change = f"{each.change.mean:+.4f} ± {each.change.half_width:.4f}, {each.deals:,} deals differ"
+            print(f"  among {each.field}: was {each.was:.4f}, is {each.now:.4f}; difference {change}")
         same = all(not each.deals for each in found)
         if entry.exact and again.exact:
             was, now = entry.exact["nash_conv"], again.exact["nash_conv"]
@@ -105,12 +106,6 @@ class Leaderboard:
         if same:
             print("  The same on every deal.")
         return 0 if same or self.retrain else fail(f"{file} was not reproduced", 1)
-
-    def _verdict(self, each: Difference, entry: Entry, again: Entry) -> str:
-        place = entry.table["fields"].index(each.field)
-        was, now = entry.scores[place, : again.scores.shape[1]], again.scores[place]
-        change = arena.paired_difference(now, was)
-        return f"difference {change.mean:+.4f} ± {change.half_width:.4f}, {each.deals:,} deals differ"
 
     def measured(self, board: Board, policy: str) -> Entry:
         """An entry with progress on stderr, if that is a terminal."""

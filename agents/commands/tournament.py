@@ -13,9 +13,6 @@ from tyro.conf import Positional, arg
 from agents.commands.common import check_file, fail, load, progress_bar, versions, write, write_json
 from agents.display import show
 from cucumber_env import arena
-from cucumber_env.arena.match import check_table
-from cucumber_env.batch import seed_word
-from cucumber_env.policies import Policy
 from cucumber_env.rules import Rules
 
 AUDIT = ("policy", "kind", "turns", "deals", "seed", "gain", "at_least", "response")
@@ -130,34 +127,26 @@ class Arena(Output):
     imports: Annotated[tuple[str, ...], arg(metavar="MODULE ...", help_behavior_hint="")] = ()
     """Modules to import first, which register policies of yours."""
 
-    def check(self) -> tuple[Rules, list[Policy]]:
-        """The rules and the policies, after everything has been checked.
+    def check(self) -> Rules:
+        """The rules, after what `arena.tournament` does not check itself.
 
         Raises:
             ValueError, TypeError, OSError: what is wrong with which argument.
         """
         load(self.imports)
-        made = arena.check_policies(self.policies)
         rules = Rules.of(self.rules)
         rules.check_players(self.players, name="players")
-        for policy in made:
-            check_table([policy] * self.players, rules, self.episode)
-        arena.check_deals(self.deals)
-        seed_word(self.seed)
-        if self.seer_deals is None:
-            self.seer_deals = arena.SEER_DEALS[self.episode]
-        arena.check_further_deals(len(made), self.players, seer_deals=self.seer_deals, mixed_deals=self.mixed_deals)
         if self.workers < 1 and self.workers != -1:
             raise ValueError(f"workers={self.workers} is out of range; allowed: 1 and more, or -1 for all cores")
         self.check_output()
         self.audits(rules, self.players, self.episode)
-        return rules, made
+        return rules
 
     def run(self) -> int:
         """Check, play, report; returns the exit code."""
-        rules, made = self.check()
+        rules = self.check()
         try:
-            cup = self.play(rules, made)
+            cup = self.play(rules)
         except KeyboardInterrupt:
             if self.results is not None:
                 print(f"What was played is in {self.results}; the same command goes on.", file=sys.stderr)
@@ -166,13 +155,14 @@ class Arena(Output):
             print(_opening(cup.setting, self.deals))
         return self.write(cup)
 
-    def play(self, rules: Rules, made: list[Policy]) -> arena.Tournament:
+    def play(self, rules: Rules) -> arena.Tournament:
         """Play all tables, with a progress bar on stderr if that is a terminal."""
-        options = {"deals": self.deals, "seer_deals": self.seer_deals or 0, "mixed_deals": self.mixed_deals}
+        seer_deals = arena.SEER_DEALS[self.episode] if self.seer_deals is None else self.seer_deals
+        options = {"deals": self.deals, "seer_deals": seer_deals, "mixed_deals": self.mixed_deals}
         with progress_bar() as bar:
-            task = bar.add_task("playing", total=arena.size(len(made), self.players, **options))
+            task = bar.add_task("playing", total=arena.size(len(self.policies), self.players, **options))
             return arena.tournament(
-                made,
+                self.policies,
                 rules=rules,
                 num_players=self.players,
                 episode=self.episode,

@@ -51,8 +51,6 @@ from cucumber_env.arena.tournament import (
     SEER_DEALS,
     Tournament,
     analyse,
-    check_further_deals,
-    check_policies,
     size,
     tournament,
 )
@@ -82,8 +80,6 @@ __all__ = [
     "analyse",
     "better",
     "check_deals",
-    "check_further_deals",
-    "check_policies",
     "compare_with",
     "comparison_table",
     "duel",

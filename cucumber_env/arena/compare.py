@@ -24,7 +24,7 @@ from cucumber_env.arena.statistics import (
     paired_difference,
     probability_of_improvement,
 )
-from cucumber_env.arena.tables import play_tables
+from cucumber_env.arena.tables import play_tables, sound
 from cucumber_env.policies import Policy, make
 from cucumber_env.rules import Rules
 
@@ -255,18 +255,29 @@ def compare_with(
         ValueError, TypeError: as `play`, or fewer than two deals.
         TableError: a policy failed.
     """
-    one = make(policy)
-    others = [make(field) for field in fields]
-    tables = [one_table(guest, field, num_players) for field in others for guest in (one, field)]
-    played = play_tables(tables, rules=rules, deals=check_deals(deals), seed=seed, episode=episode, progress=progress)
-    for outcome in played:
-        if isinstance(outcome, Failure):
-            raise outcome.error()
-    samples = [Sample.of(outcome) for outcome in played if isinstance(outcome, Result)]
+    one, others = make(policy), [make(field) for field in fields]
+    options: dict[str, Any] = {"rules": rules, "deals": check_deals(deals), "seed": seed, "episode": episode}
+    samples = samples_among(one, others, num_players=num_players, progress=progress, **options)
     return [
         Comparison.of((one.name, field.name), sample, own, (num_players, episode))
-        for field, sample, own in zip(others, samples[::2], samples[1::2], strict=True)
+        for field, (sample, own) in zip(others, samples, strict=True)
     ]
+
+
+def samples_among(
+    policy: Policy, fields: Sequence[Policy], *, num_players: int, **options: Any
+) -> list[tuple[Sample, Sample]]:
+    """What `policy` among n−1 of each of `fields` scored, and each field among itself on the same deals.
+
+    Other options are those of `tables.play_tables`.
+
+    Raises:
+        ValueError, TypeError: as `play_tables`.
+        TableError: a policy failed.
+    """
+    tables = [one_table(guest, field, num_players) for field in fields for guest in (policy, field)]
+    samples = [Sample.of(result) for result in sound(play_tables(tables, **options))]
+    return list(zip(samples[::2], samples[1::2], strict=True))
 
 
 def round_robin(

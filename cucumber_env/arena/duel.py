@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cucumber_env.arena.compare import Sample, one_table, same_tables
-from cucumber_env.arena.results import Failure
 from cucumber_env.arena.sequential import ConfidenceSequence
-from cucumber_env.arena.tables import PART, play_tables
+from cucumber_env.arena.tables import PART, play_tables, sound
 from cucumber_env.policies import Policy, make
 from cucumber_env.rules import Rules
 
@@ -58,12 +57,8 @@ def duel(
     tables = [one_table(one, other, num_players), one_table(other, one, num_players)]
     while not test.decided and test.deals < most:
         deals = range(test.deals, min(test.deals + PART, most))
-        samples = []
-        for outcome in play_tables(tables, rules=rules, deals=deals, seed=seed, episode=episode):
-            if isinstance(outcome, Failure):
-                raise outcome.error()
-            samples.append(Sample.of(outcome))
-        mine, theirs = same_tables(*samples)
+        played = sound(play_tables(tables, rules=rules, deals=deals, seed=seed, episode=episode))
+        mine, theirs = same_tables(*map(Sample.of, played))
         test.add(mine - theirs)
         if progress is not None:
             progress(test)

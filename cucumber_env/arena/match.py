@@ -22,7 +22,7 @@ import numpy as np
 from cucumber_env.arena.seer import Seer
 from cucumber_env.batch import RUNNING
 from cucumber_env.envs.vector import SelfPlay
-from cucumber_env.policies import Policy, PolicyError, decide, make
+from cucumber_env.policies import Policy, PolicyError, check_seat, decide, make
 from cucumber_env.rules import Rules
 
 EVALUATION_EPISODE = 1 << 48
@@ -177,10 +177,7 @@ def check_table(policies: Sequence[Policy], rules: Rules, episode: str) -> None:
         ValueError: names the policy, and says where it can.
     """
     for policy in {id(policy): policy for policy in policies}.values():
-        try:
-            policy.check(rules, len(policies), episode)
-        except ValueError as error:
-            raise ValueError(f"policy {policy.name!r} cannot sit at this table: {error}") from error
+        check_seat(policy, rules, len(policies), episode)
 
 
 def deal_numbers(deals: Deals) -> np.ndarray:

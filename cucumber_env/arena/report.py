@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from cucumber_env.arena.compare import Comparison, Pair, RoundRobin
+from cucumber_env.arena.document import place
 from cucumber_env.arena.statistics import ENOUGH, Estimate, Interval
 
 SCORES = {"round": "penalty", "match": "outcome"}
@@ -102,7 +103,7 @@ def report_tables(report: Mapping[str, Any], result: RoundRobin) -> list[Table]:
     score = SCORES[result.episode]
     heads = ["rank", "policy", f"mean {score}", "OpenSkill"]
     rows = [
-        ["–".join(map(str, dict.fromkeys(row["rank"]))), row["policy"], between(row["score"]), rating(row["openskill"])]
+        [place(row["rank"]), row["policy"], between(row["score"]), rating(row["openskill"])]
         for row in report["ranking"]
     ]
     title = f"Ranking by mean {score} among all, equal weights ({better(result.episode)}); a rank such as 1–2 is a tie"

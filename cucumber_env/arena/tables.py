@@ -112,6 +112,18 @@ def play_tables(
     return [_turn(outcomes[which], turn, table) for (which, turn), table in zip(turned, seated, strict=True)]
 
 
+def sound(outcomes: Sequence[Result | Failure]) -> list[Result]:
+    """What came of tables, for whoever cannot go on without one of them.
+
+    Raises:
+        TableError: one failed.
+    """
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            raise outcome.error()
+    return [outcome for outcome in outcomes if isinstance(outcome, Result)]
+
+
 @dataclass
 class Known:
     """What is known of a table so far.

@@ -10,7 +10,7 @@ import numpy as np
 from cucumber_env import batch, one_seat, policies
 from cucumber_env.batch import TERMINATED
 from cucumber_env.observation import Layout
-from cucumber_env.policies import FunctionPolicy, Policy, Turns, decide
+from cucumber_env.policies import FunctionPolicy, Policy, Turns, check_seat, decide
 from cucumber_env.rewards import reward_range
 from cucumber_env.rules import MAX_SEATS, Rules
 from cucumber_env.state import NOBODY, VIEW, as_records, as_table, compile_rules
@@ -71,9 +71,9 @@ class LearnerGames:
         self.policies = as_policies(opponents)
         for policy in self.policies:
             try:
-                policy.check(self.rules, self.num_players, episode)
+                check_seat(policy, self.rules, self.num_players, episode)
             except ValueError as error:
-                raise ValueError(f"opponents: policy {policy.name!r} cannot sit at this table: {error}") from error
+                raise ValueError(f"opponents: {error}") from error
         self.penalty = reward_range(self.rules, options)[0]
         self.games = batch.new_games(num_games)
         self.seats = np.zeros(num_games, np.int64)
